@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import z3
 
@@ -37,45 +37,55 @@ class Occurring:
     wrapped: list[Any] = field(default_factory=list)  # remainders by a number
 
     @classmethod
-    def of(cls, formulas: Sequence[Any]) -> Occurring:
+    def of(cls, terms: Sequence[Subterm]) -> Occurring:
         found = cls()
         divisions: dict[tuple[int, int], Pair] = {}
-        for term in subterms(formulas):
-            kind = term.decl().kind()
+        for term, kind, children in terms:
             if kind in (z3.Z3_OP_IDIV, z3.Z3_OP_MOD):
-                a, b = term.children()
+                a, b = children
                 if not z3.is_int_value(b):
                     divisions[a.get_id(), b.get_id()] = (a, b)
                 elif kind == z3.Z3_OP_MOD:
                     found.wrapped.append(term)
             elif kind == z3.Z3_OP_MUL and z3.is_int(term):
-                factors = [x for x in term.children() if not z3.is_int_value(x)]
+                factors = [x for x in children if not z3.is_int_value(x)]
                 if len(factors) == 2:
                     found.products.append((factors[0], factors[1]))
             elif kind == z3.Z3_OP_ITE:
-                found.conditions.append(term.arg(0))
+                found.conditions.append(children[0])
         found.divisions = list(divisions.values())
         found.products.extend((b, a / b) for a, b in found.divisions)
         return found
 
 
-def subterms(formulas: Sequence[Any]) -> Iterator[Any]:
+class Subterm(NamedTuple):
+    """A part of a formula, as z3 has it. Asking z3 for kinds and children takes long, so it is asked once."""
+
+    term: Any
+    kind: int
+    children: list[Any]
+
+
+def subterms(formulas: Sequence[Any]) -> list[Subterm]:
     """Every part of some formulas, once; parts before what they are parts of."""
+    found: list[Subterm] = []
     seen: set[int] = set()
-    waiting = [(f, False) for f in reversed(formulas)]
+    waiting: list[Any] = [*reversed(formulas)]
     while waiting:
-        term, is_done = waiting.pop()
-        if is_done:
-            yield term
-        elif z3.is_app(term) and term.get_id() not in seen:
+        term = waiting.pop()
+        if isinstance(term, Subterm):
+            found.append(term)
+        elif term.get_id() not in seen and z3.is_app(term):
             seen.add(term.get_id())
-            waiting.append((term, True))
-            waiting.extend((part, False) for part in reversed(term.children()))
+            children = term.children()
+            waiting.append(Subterm(term, term.decl().kind(), children))
+            waiting.extend(reversed(children))
+    return found
 
 
 def lemmas(formulas: Sequence[Any]) -> list[Any]:
     """Instances of the theorems, for the terms of some formulas. Raises TheoremError."""
-    found = Occurring.of(formulas)
+    found = Occurring.of(subterms(formulas))
     return [
         *_of_products(found.products),
         *(theorem(a, b) for a, b in found.divisions for theorem in (QUOTIENT, NOT_NEGATIVE)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import z3
 
-from rulegrad.workbench.proof.lemmas import Occurring, lemmas, subterms
+from rulegrad.workbench.proof.lemmas import Occurring, Subterm, lemmas, subterms
 
 _HIGHEST = 1024  # factors of a product of bit-vectors
 _ROUNDS = 12  # of removing what the formulas decide
@@ -32,16 +32,17 @@ def contradiction(hypotheses: Sequence[Any], claim: Any, effort: int) -> tuple[A
     unsat is the answer of whichever way finds it; sat only that of the formulas as they are.
     """
     formulas = [*hypotheses, claim]
-    easier = without_multipliers(formulas)
+    terms = subterms(formulas)
+    easier = without_multipliers(formulas, terms)
     if easier is not None and ask(easier, effort) == z3.unsat:
         return z3.unsat, None
-    if _degree(formulas) > _HIGHEST:
+    if _degree(terms) > _HIGHEST:
         return z3.unknown, None
     solver = z3.Solver()
     solver.set("rlimit", effort)
     solver.add(*formulas)
     answer = solver.check()
-    if answer == z3.unknown and Occurring.of(formulas).divisions:
+    if answer == z3.unknown and Occurring.of(terms).divisions:
         answer = with_theorems(formulas, effort)
     return answer, solver.model() if answer == z3.sat else None
 
@@ -49,18 +50,17 @@ def contradiction(hypotheses: Sequence[Any], claim: Any, effort: int) -> tuple[A
 # ---- multipliers and dividers of bit-vectors ----
 
 
-def without_multipliers(formulas: Sequence[Any]) -> list[Any] | None:
+def without_multipliers(formulas: Sequence[Any], terms: Sequence[Subterm]) -> list[Any] | None:
     """The formulas with functions of which little is known for * // % on bit-vectors; None where there are none.
 
     What contradicts itself then does so for all functions of which that little is so; * // % among them.
     """
     made: dict[int, Any] = {}
     facts: list[Any] = []
-    for term in subterms(formulas):
-        children = term.children()
+    for term, kind, children in terms:
         parts = [made[part.get_id()] for part in children]
-        if term.decl().kind() in _HARD:
-            made[term.get_id()] = _abstract(term.decl().kind(), parts, facts)
+        if kind in _HARD:
+            made[term.get_id()] = _abstract(kind, parts, facts)
         elif parts and any(not new.eq(old) for new, old in zip(parts, children)):
             made[term.get_id()] = z3.substitute(term, *zip(children, parts))
         else:
@@ -68,13 +68,12 @@ def without_multipliers(formulas: Sequence[Any]) -> list[Any] | None:
     return [*(made[f.get_id()] for f in formulas), *facts] if facts else None
 
 
-def _degree(formulas: Sequence[Any]) -> int:
+def _degree(terms: Sequence[Subterm]) -> int:
     """How many factors a product of bit-vectors has when it is multiplied out, as z3 does before it counts steps."""
     degrees: dict[int, int] = {}
     most = 0
-    for term in subterms(formulas):
-        below = [degrees[part.get_id()] for part in term.children()]
-        kind = term.decl().kind()
+    for term, kind, children in terms:
+        below = [degrees[part.get_id()] for part in children]
         degree = sum(below) if kind == z3.Z3_OP_BMUL else max(below, default=1) if kind == z3.Z3_OP_ITE else 1
         degrees[term.get_id()] = degree
         most = max(most, degree)
@@ -116,10 +115,8 @@ def linear(formulas: Sequence[Any]) -> list[Any]:
     """
     known = [z3.simplify(f, som=True) for f in formulas]
     made: dict[int, Any] = {}
-    for term in subterms(known):
-        children = term.children()
+    for term, kind, children in subterms(known):
         parts = [made[part.get_id()] for part in children]
-        kind = term.decl().kind()
         unknown = [part for part in parts if not z3.is_int_value(part)]
         if kind == z3.Z3_OP_MUL and len(unknown) > 1:
             factor = next((part for part in parts if z3.is_int_value(part)), None)
@@ -160,7 +157,7 @@ def _decided(known: list[Any], told: Sequence[Any], effort: int) -> list[Any]:
     changed = True
     while changed:
         changed = False
-        found = Occurring.of(known)
+        found = Occurring.of(subterms(known))
         wanted = (*_choices(found), *_wrapping(found))
         made = linear([*known, *told, *(fact for fact, _, _ in wanted)])
         solver = z3.Solver()
