@@ -109,7 +109,8 @@ def _what_was_there_before_stays() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", grids.DESCRIPTION)
+    for description in (grids.DESCRIPTION, grids.LONG_RUN_DESCRIPTION):
+        config.addinivalue_line("markers", description)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

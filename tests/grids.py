@@ -17,15 +17,19 @@ DESCRIPTION = (
     f"{MARK}: the short run has each value of each parameter, not all of their combinations; "
     "of a test with three parameters or more it has each pair of values"
 )
+LONG_RUN_MARK = "long_run"
+LONG_RUN_DESCRIPTION = (
+    f"{LONG_RUN_MARK}: only the long run has it, as it takes seconds, and others say most of the same"
+)
 
 
 def thinned(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The items of the short run."""
     grids: dict[str, list[pytest.Function]] = defaultdict(list)
+    left_out = {item for item in items if item.get_closest_marker(LONG_RUN_MARK)}
     for item in items:
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and item not in left_out:
             grids[item.nodeid.partition("[")[0]].append(item)
-    left_out: set[pytest.Item] = set()
     for grid in grids.values():
         strength = 1 if grid[0].get_closest_marker(MARK) else 2
         rows = [_values(item) for item in grid]

@@ -200,6 +200,7 @@ HOPPER: dict[str, tuple[Attention, tuple[Shape, Shape, Shape]]] = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", HOPPER)
 @pytest.mark.parametrize(("dtype", "order"), [("bfloat16", 0), ("float16", 1), ("float16", 77)])
 def test_values_by_hopper_s_instruction(

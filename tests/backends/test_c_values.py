@@ -242,6 +242,7 @@ def test_powers_of_two_are_exact(dtype: str, count: int) -> None:
     np.testing.assert_array_equal(Tensor(n.astype("float64"), device="c").cast(dtype).exp2().numpy(), expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(8, 6), (8, 3), (100, 7), (4, 5, 6), (3, 64), (7, 300)])
 def test_sums_of_what_is_read_backwards(shape: tuple[int, ...], dtype: str) -> None:

@@ -50,7 +50,12 @@ def gpus(fake: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("place", "count", "is_captured"),
-    [(data_parallel, 2, True), (data_parallel, 3, False), (fully_sharded, 2, False), (fully_sharded, 3, True)],
+    [
+        (data_parallel, 3, False),
+        (fully_sharded, 3, True),
+        pytest.param(data_parallel, 2, True, marks=pytest.mark.long_run),
+        pytest.param(fully_sharded, 2, False, marks=pytest.mark.long_run),
+    ],
 )
 def test_training_on_several_gpus(gpus: Any, place: Any, count: int, is_captured: bool) -> None:
     mesh = Mesh({"data": count}, devices=[f"cuda:{k}" for k in range(count)])

@@ -30,6 +30,7 @@ def device(request: pytest.FixtureRequest, simulator: Simulator) -> str:
     return simulator(request.param)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_op(device: str, dtype: DType, tests_of: Callable[[str], Any]) -> None:
     if dtype in LACKING[device]:
@@ -220,6 +221,7 @@ def test_tactics_of_grids(
             np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype != "float16" else 2e-3, atol=1e-3)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("device", ["cuda_shim", "metal_shim"])
 @pytest.mark.parametrize(
     "build",
@@ -271,6 +273,7 @@ def test_what_writes_over_an_input_has_the_same_schedule(
             np.testing.assert_array_equal(x.numpy(), values + added)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("dtype", "call"), [("float32", "outer_m32n64_float32("), ("bfloat16", "mma_m16n8k16_")])
 @pytest.mark.parametrize(
     ("images", "weights", "options"),
@@ -298,6 +301,7 @@ def test_convolutions_are_products(
     np.testing.assert_array_equal(build(name, dtype).numpy(), wanted.astype(DType(dtype).numpy))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_large_convolutions_and_their_gradients(

@@ -68,6 +68,7 @@ def test_the_blocks_make_the_example(tmp_path: Path) -> None:
         assert (tmp_path / name).read_text(encoding="utf-8") == (TOY / name).read_text(encoding="utf-8")
 
 
+@pytest.mark.long_run
 def test_the_ladder_says_what_the_tutorial_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "toy_accelerator"
     folder.mkdir()

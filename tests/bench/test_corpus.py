@@ -38,6 +38,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
     yield name
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", GRAPHS)
 def test_values(name: str, device: str) -> None:
     results = lazy_outputs(GRAPHS[name], device)

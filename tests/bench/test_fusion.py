@@ -23,6 +23,7 @@ def run(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long_run
 def test_one_graph(repository: Path, tmp_path: Path) -> None:
     name, keep = "gelu chain", tmp_path / "kept.json"
     done = run(repository, "--quick", "--json", "--keep", str(keep), name)

@@ -32,6 +32,7 @@ def test_its_cases_are_right_on_another_device() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long_run
 def test_products_are_checked_in_each_way() -> None:
     """On the simulator, as a GPU of compute capability 9.0; there is one way on other devices."""
     code = (

@@ -32,6 +32,7 @@ def run(*words: str) -> tuple[list[dict[str, Any]], str]:
     return json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.long_run
 def test_a_small_model() -> None:
     pytest.importorskip("torch", reason="pip install torch")
     rows, said = run("unet", "--without", "torch.compile")

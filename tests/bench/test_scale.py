@@ -48,6 +48,7 @@ def test_a_traced_step_sends_what_the_textbook_says() -> None:
     assert event.bytes + sum(other.bytes for other in others) == sent["all_reduce"]
 
 
+@pytest.mark.long_run
 @pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or shutil.which("mpiexec") is None, reason='pip install "rulegrad[mpi]"'
 )

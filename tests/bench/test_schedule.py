@@ -22,6 +22,7 @@ from schedule_libraries import Library, Prepared, Recipes, difference
 SCRIPT = Path(schedule.__file__)
 
 
+@pytest.mark.long_run
 def test_a_run_on_two_rows(tmp_path: Path) -> None:
     if backend("c").module.compilers.find() is None:
         pytest.skip("no C compiler was found")

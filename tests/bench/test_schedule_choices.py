@@ -55,6 +55,7 @@ def test_a_model_that_has_it_the_wrong_way_round_is_seen() -> None:
         assert bad[name]["regret"] > good[name]["regret"]
 
 
+@pytest.mark.long_run
 def test_the_table() -> None:
     command = [sys.executable, schedule_choices.__file__, "--kernels", "^product 1"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)

@@ -25,7 +25,7 @@ def launched(what: str, ranks: int = 3) -> subprocess.CompletedProcess[str]:
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.long_run), 3])
 def test_every_collective_in_every_dtype(ranks: int) -> None:
     done = launched("every", ranks)
     assert done.returncode == 0 and not done.stderr, done.stderr

@@ -34,7 +34,7 @@ def launched(
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+@pytest.mark.parametrize("ranks", [2, 3, *(pytest.param(ranks, marks=pytest.mark.long_run) for ranks in (4, 8))])
 def test_every_collective_in_every_dtype(ranks: int) -> None:
     done = launched(str(PROGRAM), "every", ranks=ranks)
     assert done.returncode == 0, done.stderr

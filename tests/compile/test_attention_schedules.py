@@ -20,6 +20,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool) -> np.n
     return np.asarray(powers / powers.sum(-1, keepdims=True) @ v)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("queries", "keys", "depth", "width"),
     [(64, 128, 16, 16), (65, 129, 8, 20), (130, 190, 5, 33), (17, 3, 4, 2)],

@@ -65,6 +65,7 @@ def test_joined_tensors(sizes: tuple[int, ...], axis: int) -> None:
     np.testing.assert_array_equal(joined.numpy(), np.concatenate(parts, axis) * 2)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("columns", [5, 16, 31, 64, 100])
 def test_flips(columns: int, dtype: Any) -> None:

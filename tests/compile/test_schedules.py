@@ -406,6 +406,7 @@ def test_products_by_transposed_weights_are_computed_in_tiles(dtype: str, depth:
         assert [kernel.tactic for kernel in kernels] == ["product"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 @pytest.mark.parametrize(
     "build",

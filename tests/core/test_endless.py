@@ -54,6 +54,7 @@ def test_a_long_cycle_is_cut() -> None:
     assert "… (100 firings)" in message
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["rewrite children_first", "rewrite parents_first"])
 @pytest.mark.parametrize(
     ("rules", "root"),

@@ -43,6 +43,7 @@ def computed(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, w: Tensor)
     return [result, x.grad, w.grad]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("count", [2, 3, 4])
 @pytest.mark.parametrize("case", CASES)
 def test_values_and_gradients(case: str, count: int) -> None:

@@ -47,7 +47,7 @@ def test_losses_and_bytes_of_two_ranks(kind: str, how: str) -> None:
         assert of_numbers <= 16
 
 
-@pytest.mark.parametrize("how", ["eager", "captured"])
+@pytest.mark.parametrize("how", [pytest.param("eager", marks=pytest.mark.long_run), "captured"])
 def test_stages_on_two_ranks(how: str) -> None:
     one, two = trained(1, "pipeline", how), trained(2, "pipeline", how)
     assert two["losses"] == pytest.approx(one["losses"], rel=2e-5)

@@ -94,6 +94,7 @@ def check(defined, compute, variable):
     return run
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("op", BINARY)
 def test_integer_ops(check, op, dtype):

@@ -71,6 +71,7 @@ def compare(found: np.ndarray, wanted: np.ndarray, dtype: DType, what: str, sour
         pytest.fail(first_difference(what, sources, found, wanted, wrong))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_op(device, dtype):
     if not computes(device, dtype):

@@ -37,10 +37,10 @@ ON_VALUES = [
 ]
 
 
-@pytest.mark.parametrize("case", TESTS.cases, ids=lambda case: f"{case.name}:{case.test.span.line}")
-def test_line(case: Case) -> None:
-    problem = TESTS.run(case)
-    assert not problem, f"{case.place}: rule {case.name} {problem}"
+@pytest.mark.parametrize("file", [file.path for file in TESTS.files])
+def test_lines(file: str) -> None:
+    found = [(case, TESTS.run(case)) for case in TESTS.cases if case.test.span.file == file]
+    assert not [f"{case.place}: rule {case.name} {problem}" for case, problem in found if problem]
 
 
 @pytest.mark.parametrize("case", ON_VALUES, ids=lambda case: f"{case.name}:{case.test.span.line}")

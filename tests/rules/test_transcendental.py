@@ -85,6 +85,7 @@ def arguments(dtype: str) -> np.ndarray:
         return np.concatenate([positive, -positive, moderate.astype(dtype), small.astype(dtype)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [pytest.param("float64", marks=needs_long_double), "float32"])
 @pytest.mark.parametrize("op", FUNCTIONS)
 def test_error(lower, compute, variable, op, dtype):

@@ -98,6 +98,7 @@ TRANSPOSED = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("images", "weights", "how", "name"),
     [(*geometry, "conv") for geometry in GEOMETRIES] + [(*geometry, "conv_transpose") for geometry in TRANSPOSED],

@@ -71,9 +71,16 @@ _STEPS = {
     "seven bits": ("int8", "c[i] += (a < -64 ? -64 : a) * b", "digits of int8 products"),
     "sums of 16 bits": ("int8", "c[i] = (short)(c[i] + a * b)", "digits of int8 products"),
 }
+_STEPS_OF_THE_SHORT_RUN = ("right", "a step less", "right for int8", "seven bits")
 
 
-@pytest.mark.parametrize(("dtype", "step", "shown"), _STEPS.values(), ids=_STEPS.keys())
+@pytest.mark.parametrize(
+    ("dtype", "step", "shown"),
+    [
+        pytest.param(*values, id=name, marks=[] if name in _STEPS_OF_THE_SHORT_RUN else pytest.mark.long_run)
+        for name, values in _STEPS.items()
+    ],
+)
 def test_products_of_each_dtype_that_has_an_instruction(
     dtype: str,
     step: str,
