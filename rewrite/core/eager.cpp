@@ -20,6 +20,37 @@ bool is_plain(PyObject* t) {
   return Py_TYPE(t) == g_tensors.type && uop_of(t) && at(t, g_tensors.view) == Py_None && at(t, g_tensors.tracked) == Py_False;
 }
 
+// Whether results of tensors with gradients have gradients, in this thread.
+thread_local bool t_gradients = true;
+
+// Whether a tensor is no leaf that waits for a buffer of its own.
+bool is_settled(PyObject* t) {
+  const Tensors& g = g_tensors;
+  return at(t, g.leaf) == Py_False || (Py_IS_TYPE(at(t, g.history), g.point) && node_of(t)->op == known_ops.BUFFER);
+}
+
+// The tensor that a view is a part of, or none.
+PyObject* base_of(PyObject* t) {
+  PyObject* view = at(t, g_tensors.view);
+  return view == Py_None ? Py_None : at(view, g_tensors.base_of_view);
+}
+
+// Whether a tensor's node is what an operation reads, and its gradient is recorded if it has one. Of a view's, the base is none
+// itself and has the node that the view was made from.
+bool is_operand(PyObject* t) {
+  const Tensors& g = g_tensors;
+  if (Py_TYPE(t) != g.type || !uop_of(t) || !is_settled(t) || (at(t, g.tracked) == Py_True && !t_gradients)) return false;
+  PyObject* base = base_of(t);
+  if (base == Py_None) return true;
+  return Py_TYPE(base) == g.type && uop_of(base) == at(at(t, g.view), g.root_of_view) && at(base, g.view) == Py_None && is_settled(base);
+}
+
+// What stands behind the graph, as `_past` has it.
+PyObject* past_of(PyObject* t) {
+  PyObject *own = at(t, g_tensors.history), *base = base_of(t);
+  return own == Py_None && base != Py_None ? at(base, g_tensors.history) : own;
+}
+
 bool is_common_float(uint32_t dtype) {
   const DtypeInfo& info = dtype_info(dtype);
   return info.kind == Kind::Float && info.bits >= 16;
@@ -28,6 +59,39 @@ bool is_common_float(uint32_t dtype) {
 bool same_shape(Node* a, Node* b) {
   const Shape *x = shape_of(a), *y = shape_of(b);
   return x == y || (x->rank == y->rank && std::equal(x->dims, x->dims + x->rank, y->dims));
+}
+
+// The shape that both broadcast to, or none.
+std::optional<std::vector<int64_t>> common_shape(Node* a, Node* b) {
+  const Shape *x = shape_of(a), *y = shape_of(b);
+  if (x->rank < y->rank) std::swap(x, y);
+  std::vector<int64_t> dims(x->dims, x->dims + x->rank);
+  for (uint32_t k = 0; k < y->rank; k++) {
+    int64_t& own = dims[x->rank - y->rank + k];
+    if (own == 1) own = y->dims[k];
+    else if (y->dims[k] != 1 && y->dims[k] != own) return {};
+  }
+  return dims;
+}
+
+Ref with_shape(const char* op, Node* n, const std::vector<int64_t>& dims) {
+  std::vector<Value> items;
+  for (int64_t dim : dims) items.push_back(Value::integer(dim));
+  const Value attribute = Value::seq(items.data(), uint32_t(items.size()));
+  Ref made(build_node(uint32_t(find_op(op)), -1, &n, 1, &attribute, 1));
+  shape_of(made.n);
+  return made;
+}
+
+// A node broadcast to a shape, as `expand_to` in tensor/operands.py does it.
+Ref expanded(Node* n, const std::vector<int64_t>& dims) {
+  const Shape* own = shape_of(n);
+  std::vector<int64_t> padded(dims.size() - own->rank, 1);
+  padded.insert(padded.end(), own->dims, own->dims + own->rank);
+  if (padded == dims && own->rank == dims.size()) return Ref::share(n);
+  if (n->op == known_ops.CONST) return Ref::share(n);
+  Ref made = own->rank < dims.size() ? with_shape("RESHAPE", n, padded) : Ref::share(n);
+  return padded == dims ? made : with_shape("EXPAND", made.n, dims);
 }
 
 nb::object joined(PyObject* first, PyObject* second) {
@@ -61,31 +125,38 @@ std::optional<Ref> number(PyObject* value, uint32_t dtype) {
   return Ref(make_const(Value::number(v), dtype));
 }
 
-// `a op b` of plain tensors of one float dtype and one shape, or of such a tensor and a number; otherwise none.
+// `a op b` of tensors of one float dtype, or of such a tensor and a number; otherwise none.
 nb::object computed(uint32_t op, bool swapped, PyObject* a, PyObject* b) {
   const Tensors& g = g_tensors;
-  if (!nobody_watches() || !is_plain(a)) return {};
-  Node* left = node_of(a);
-  if (!is_common_float(left->dtype)) return {};
-  Ref right;
-  nb::object history = nb::borrow(at(a, g.history));
-  PyObject* device = at(a, g.device);
+  if (!nobody_watches() || !is_operand(a)) return {};
+  Ref left = Ref::share(node_of(a)), right;
+  if (!is_common_float(left.n->dtype)) return {};
+  nb::object history = nb::borrow(past_of(a));
+  PyObject *device = at(a, g.device), *tracked = at(a, g.tracked);
   if (Py_TYPE(b) == g.type) {
-    if (!is_plain(b)) return {};
+    if (!is_operand(b)) return {};
     right = Ref::share(node_of(b));
     device = common_device(device, at(b, g.device));
-    if (!device || right.n->dtype != left->dtype || !same_shape(left, right.n)) return {};
-    history = joined(history.ptr(), at(b, g.history));
+    if (!device || right.n->dtype != left.n->dtype) return {};
+    if (!same_shape(left.n, right.n)) {
+      const auto dims = common_shape(left.n, right.n);
+      if (!dims) return {};
+      left = expanded(left.n, *dims), right = expanded(right.n, *dims);
+    }
+    history = joined(history.ptr(), past_of(b));
+    if (at(b, g.tracked) == Py_True) tracked = Py_True;
   } else {
-    std::optional<Ref> found = number(b, left->dtype);
+    std::optional<Ref> found = number(b, left.n->dtype);
     if (!found) return {};
     right = std::move(*found);
   }
-  Node* sources[2] = {swapped ? right.n : left, swapped ? left : right.n};
+  Node* sources[2] = {swapped ? right.n : left.n, swapped ? left.n : right.n};
   Ref made(build_node(op, -1, sources, 2, nullptr, 0));
   shape_of(made.n);
   const nb::object node = wrap(std::exchange(made.n, nullptr));
-  return new_tensor(node, history, device);
+  nb::object result = new_tensor(node, history, device);
+  put(result.ptr(), g.tracked, tracked);
+  return result;
 }
 
 // ---- operators ----
@@ -266,12 +337,18 @@ void define_eager(nb::module_& m) {
   cls.def(nb::init<nb::object>(), nb::arg("observers"))
       .def(
           "connect",
-          [](Eager&, nb::handle core, nb::handle tensor, nb::handle buffer, nb::handle point) { connect_tensors(core, tensor, buffer, point); },
-          nb::arg("core"), nb::arg("tensor"), nb::arg("buffer"), nb::arg("point"))
+          [](Eager&, nb::handle core, nb::handle tensor, nb::handle buffer, nb::handle point, nb::handle view) {
+            connect_tensors(core, tensor, buffer, point, view);
+          },
+          nb::arg("core"), nb::arg("tensor"), nb::arg("buffer"), nb::arg("point"), nb::arg("view"))
       .def("keep", &Eager::keep, nb::arg("key"), nb::arg("program"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("layout"), nb::arg("arena"))
       .def("forget", &Eager::forget)
       .def("realize", &Eager::realize, nb::arg("tensor"))
       .def_prop_rw("is_off", [](Eager&) { return is_off(); }, [](Eager&, bool off) { set_off(off); });
+  m.def("gradients_enabled", [] { return t_gradients; }, "False inside `no_grad`, of this thread.");
+  m.def(
+      "enable_gradients", [](bool enabled) { return std::exchange(t_gradients, enabled); }, nb::arg("enabled"),
+      "Whether operations of this thread on tensors with gradients are recorded; what it was before.");
   m.def("operator_of", &operator_of, nb::arg("op"), nb::arg("swapped"), nb::arg("function"), "A method for a Python operator.");
 }
 

@@ -25,12 +25,13 @@ PyTypeObject* type_of(nb::handle type) { return reinterpret_cast<PyTypeObject*>(
 
 }  // namespace
 
-void connect_tensors(nb::handle core, nb::handle tensor, nb::handle buffer, nb::handle point) {
+void connect_tensors(nb::handle core, nb::handle tensor, nb::handle buffer, nb::handle point, nb::handle view) {
   Tensors& g = g_tensors;
   g.history = offset_of(core, "_history"), g.view = offset_of(core, "_view"), g.changes = offset_of(core, "_changes");
   g.device = offset_of(core, "_device"), g.tracked = offset_of(core, "_requires_grad"), g.leaf = offset_of(core, "_leaf");
   g.gradient_of = offset_of(core, "_gradient_of"), g.grad = offset_of(core, "grad");
   g.buffer_of_point = offset_of(point, "buffer");
+  g.base_of_view = offset_of(view, "base"), g.root_of_view = offset_of(view, "root");
   g.name = PyUnicode_InternFromString("_uop");
   g.nothing = PyTuple_New(0);
   g.zero = PyLong_FromLong(0);

@@ -14,7 +14,7 @@ struct Tensors {
   PyObject* watched = nullptr;  // the descriptor of `_uop`; a trace puts another one over it
   PyObject *name = nullptr, *zero = nullptr, *nothing = nullptr;
   Py_ssize_t history, view, changes, device, tracked, leaf, gradient_of, grad;
-  Py_ssize_t buffer_of_point;
+  Py_ssize_t buffer_of_point, base_of_view, root_of_view;
 };
 
 extern Tensors g_tensors;
@@ -24,7 +24,7 @@ inline void put(PyObject* owner, Py_ssize_t offset, PyObject* value) { Py_XSETRE
 inline Node* node_of(PyObject* tensor) { return nb::inst_ptr<Handle>(uop_of(tensor))->ref.n; }
 
 // From now on tensors are of this class, whose slots are those of `core`. Throws GraphError.
-void connect_tensors(nb::handle core, nb::handle tensor, nb::handle buffer, nb::handle point);
+void connect_tensors(nb::handle core, nb::handle tensor, nb::handle buffer, nb::handle point, nb::handle view);
 // Lists of those who want to see each operation and launch.
 void set_observers(nb::object lists);
 void set_off(bool off);

@@ -475,9 +475,17 @@ class Eager:
         """observers: lists of those who want to see each operation and launch; while one has items, it is off."""
 
     def connect(
-        self, core: type[NodeHolder], tensor: type[NodeHolder], buffer: type[BufferBase], point: type[Any]
+        self,
+        core: type[NodeHolder],
+        tensor: type[NodeHolder],
+        buffer: type[BufferBase],
+        point: type[Any],
+        view: type[Any],
     ) -> None:
-        """From now on tensors are of this class, with the slots of `core`; point: the class of gradient points."""
+        """From now on tensors are of this class, with the slots of `core`.
+
+        point, view: the classes of gradient points, and of how a tensor is a part of another.
+        """
 
     def keep(
         self, key: bytes, program: Replay, inputs: Sequence[int], takeable: Sequence[int], layout: Any, arena: int
@@ -500,6 +508,12 @@ class GraphFunction:
         """The graph below `root`; what parameters are made of is no part. Raises GraphError where two are one node."""
     def apply(self, arguments: Sequence[UOp]) -> UOp:
         """The graph with nodes of the same shapes and dtypes in the places of the parameters. Raises GraphError."""
+
+def gradients_enabled() -> bool:
+    """False inside `no_grad`, of this thread."""
+
+def enable_gradients(enabled: bool) -> bool:
+    """Whether operations of this thread on tensors with gradients are recorded; what it was before."""
 
 def operator_of(op: str, swapped: bool, function: Callable[..., Any]) -> Callable[..., Any]:
     """A method for a Python operator: what needs no conversion is computed in the engine, the rest by the function."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import sys
 import threading
@@ -20,6 +21,8 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.eager import eager
 from rulegrad.runtime.memory_table import live
+from rulegrad.tensor import elementwise
+from rulegrad.tensor.history import _items
 
 OPERATORS = (operator.add, operator.sub, operator.mul, operator.truediv)
 
@@ -42,6 +45,65 @@ def _is_on() -> Iterator[None]:
         (x + 1).realize()
         assert eager.realize(x + 1)
         yield
+
+
+def _of_many_kinds() -> dict[str, Tensor]:
+    """Tensors that differ in shape, in whether they are views of others, and in their gradients."""
+    made = {name: Tensor(np.ones(shape, np.float32), device="c") for name, shape in _SHAPES.items()}
+    leaf, pending = made["row"].clone().requires_grad_(), (made["row"] * 3).requires_grad_()
+    changed = made["matrix"].clone()
+    part = changed[:, 0]
+    changed += 1  # so the view's node is another now
+    return made | {
+        "leaf": leaf, "pending": pending, "tracked": leaf * 2, "part of a leaf": leaf[1:], "part": made["matrix"][1],
+        "part of a part": made["cube"][0][1], "of what changed": part, "rows": made["matrix"].T, "one": made["matrix"][0, 0],
+        "part of a sum": (made["matrix"] + 1)[0], "repeated": made["column"].expand(4, 3),
+    }  # fmt: skip
+
+
+_SHAPES = {
+    "matrix": (4, 3),
+    "row": (3,),
+    "column": (4, 1),
+    "cube": (2, 4, 3),
+    "number": (),
+    "nothing": (0, 3),
+    "four": (4,),
+}
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_shapes_that_broadcast_views_and_gradients(gradients: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = _of_many_kinds()
+    python, binary = [], elementwise.binary
+    monkeypatch.setattr(elementwise, "binary", lambda *given: python.append(given) or binary(*given))
+    native: set[str] = set()
+    for (a, first), (b, second) in itertools.product(tensors.items(), repeat=2):
+        with rg.set_grad_enabled(gradients):
+            try:
+                expected = by_python(lambda x=first, y=second: x * y)
+            except ShapeError as error:
+                with pytest.raises(ShapeError, match=str(error).partition(":")[0]):
+                    first * second
+                continue
+            python.clear()
+            found = first * second
+            native |= {a} if not python else set()
+        assert found.uop is expected.uop or found.uop == expected.uop, (a, b)
+        assert found.requires_grad == expected.requires_grad, (a, b)
+        assert found.device == expected.device and set(_items(found._past())) == set(_items(expected._past())), (a, b)
+    by_python_always = set() if gradients else {"leaf", "part of a leaf", "pending", "tracked"}
+    assert set(tensors) - native == by_python_always
+
+
+def test_each_thread_has_gradients_of_its_own() -> None:
+    seen: list[bool] = []
+    with rg.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(rg.is_grad_enabled()))
+        thread.start()
+        thread.join()
+        assert not rg.is_grad_enabled()
+    assert seen == [True] and rg.is_grad_enabled()
 
 
 @pytest.mark.parametrize("op", OPERATORS)

@@ -20,7 +20,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices, profile
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.runtime.eager import eager, keep
+from rulegrad.runtime.eager import eager, follow_settings, keep
 from rulegrad.runtime.kernel import Kernel
 
 
@@ -187,6 +187,7 @@ def _device_of(buffers: Sequence[Buffer]) -> str:
 
 
 def _make(graph: UOp, inputs: int, device: str, uops: list[UOp]) -> tuple[Plan, tuple[int | Buffer, ...]]:
+    follow_settings()  # before the first plan nobody has looked at them
     target = devices.target_of(device)
     with profile.span("schedule", "compile"):
         lines = numbered_lines(uops)

@@ -21,7 +21,6 @@ eager = Eager((profile._active, watching.watchers))
 
 def keep(key: bytes, program: Replay, inputs: Sequence[int], takeable: Sequence[int], layout: Any, arena: int) -> None:
     """Graphs of this signature are the engine's from now on; `Eager.keep` says what the arguments are."""
-    follow_settings()
     eager.keep(key, program, inputs, takeable, layout, arena)
 
 

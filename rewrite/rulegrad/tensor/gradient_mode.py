@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any, TypeVar
 
+from rulegrad._core import enable_gradients, gradients_enabled
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Mode(threading.local):
-    enabled = True
-
-
-_mode = _Mode()
-
-
-def gradients_enabled() -> bool:
-    """False inside `no_grad` (of this thread)."""
-    return _mode.enabled
+__all__ = ["enable_grad", "gradients_enabled", "no_grad", "set_grad_enabled"]
 
 
 class _Switch(ContextDecorator):
@@ -35,11 +27,10 @@ class _Switch(ContextDecorator):
         self._before: list[bool] = []
 
     def __enter__(self) -> None:
-        self._before.append(_mode.enabled)
-        _mode.enabled = self._enabled
+        self._before.append(enable_gradients(self._enabled))
 
     def __exit__(self, *_: object) -> None:
-        _mode.enabled = self._before.pop()
+        enable_gradients(self._before.pop())
 
 
 class enable_grad(_Switch):  # noqa: N801  (PyTorch's name)
@@ -78,17 +69,17 @@ class set_grad_enabled:  # noqa: N801  (PyTorch's name)
     """
 
     def __init__(self, mode: bool) -> None:
-        self._mode, self._before = bool(mode), _mode.enabled
-        _mode.enabled = self._mode
+        self._mode = bool(mode)
+        self._before = enable_gradients(self._mode)
 
     def __call__(self, function: F) -> F:
         """As a decorator it changes nothing but the function."""
-        _mode.enabled = self._before
+        enable_gradients(self._before)
         decorated: F = (enable_grad() if self._mode else no_grad())(function)
         return decorated
 
     def __enter__(self) -> None:
-        _mode.enabled = self._mode
+        enable_gradients(self._mode)
 
     def __exit__(self, *_: object) -> None:
-        _mode.enabled = self._before
+        enable_gradients(self._before)

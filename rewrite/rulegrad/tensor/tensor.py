@@ -46,6 +46,7 @@ from rulegrad.tensor import (
     transcendental,
     values,
 )
+from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.casts import conversion
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.history import GradientPoint
@@ -580,4 +581,4 @@ class Tensor(LayerMethods):
 
 name_methods("Tensor", SpecialMethods, LayerMethods, Tensor)
 autocasting.apply_table(SpecialMethods, LayerMethods, Tensor)
-eager.connect(TensorCore, Tensor, Buffer, GradientPoint)
+eager.connect(TensorCore, Tensor, Buffer, GradientPoint, View)
