@@ -99,4 +99,5 @@ def prepared_for(part: Part, prepared: Prepared, taken: tuple[int, ...]) -> dict
         "is_large": prepared.is_large,
         "new_flags": new_flags if prepared.checks_indices else None,
         "tell_checks": tell_checks if prepared.checks_indices else None,
+        "visible_flags": plan.dependencies.words if index_checks.are_visible(plan.device) else 0,
     }

@@ -128,6 +128,12 @@ class Dependencies:
         return [int.from_bytes(bits, "little") for bits in self._graph.numbers_below(op, number)]
 
 
+def are_visible(device: str) -> bool:
+    """Whether flags are at an address of this process, and are what they will be once a launch returns."""
+    found = devices.get(device)
+    return getattr(found, "launches_wait", False) and getattr(found, "in_host_memory", False)
+
+
 def launched(flags: Buffer, graphs: Sequence[UOp]) -> IndexCheck:
     """The check of a realization that was just launched; looked at now where that needs no waiting."""
     check = IndexCheck(flags, graphs)
