@@ -36,6 +36,14 @@ static inline void free_at(void **variable) { free(*variable); }
 #define DOUBLES(N, x) ({ \
   VECTOR(double, N) d_ = __builtin_convertvector(x, VECTOR(double, N)); __asm__("" : "+m"(d_)); d_; })
 #endif
+/* gcc converts bytes to floats, and floats to bytes, lane by lane, unless it is by way of int; it also does so where it knows that the bytes come from memory. */
+#if defined(__x86_64__) && !defined(__clang__)
+#define IN_REGISTER(x) ({ __auto_type x_ = (x); __asm__("" : "+x"(x_)); x_; })
+#else
+#define IN_REGISTER(x) (x)
+#endif
+#define FROM_BYTES(T, N, x) __builtin_convertvector(__builtin_convertvector(IN_REGISTER(x), VECTOR(int, N)), VECTOR(T, N))
+#define TO_BYTES(T, N, x) __builtin_convertvector(__builtin_convertvector(x, VECTOR(int, N)), VECTOR(T, N))
 /* The lanes first <= k < last of 16 with four or two bytes each, or of 8 with eight, are read and written by one
    instruction where there is one: integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
 #ifdef __AVX512F__
