@@ -159,20 +159,25 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
 #define LAST_FOURTHS(N, s, k) (2 * (k) < (N) ? 0 : 4 * (k) < 3 * (N) ? 4 * (k) - 2 * (N) : 4 * (k) + 3 - 2 * (N))
 #define HALVES(N, s, k) (2 * (k) < (N) ? (k) : (N) + (k))
 #define AT_PART(T, N, s, k) VECTOR_AT(T, N, s_ + (k) * (N) - ((k) == (s) - 1 ? (k) : 0))
-#define LOAD_STRIDED2(T, N, p) ({ \
-  const T *s_ = (p); VECTOR(T, N) a_ = AT_PART(T, N, 2, 0), b_ = AT_PART(T, N, 2, 1); \
-  SHUFFLED(a_, b_, LANES##N(SECONDS, N, 2)); })
-#define LOAD_STRIDED3(T, N, p) ({ \
-  const T *s_ = (p); VECTOR(T, N) a_ = AT_PART(T, N, 3, 0), b_ = AT_PART(T, N, 3, 1), c_ = AT_PART(T, N, 3, 2); \
+#define STRIDED2(T, N, part) ({ \
+  VECTOR(T, N) a_ = part(T, N, 2, 0), b_ = part(T, N, 2, 1); SHUFFLED(a_, b_, LANES##N(SECONDS, N, 2)); })
+#define STRIDED3(T, N, part) ({ \
+  VECTOR(T, N) a_ = part(T, N, 3, 0), b_ = part(T, N, 3, 1), c_ = part(T, N, 3, 2); \
   a_ = SHUFFLED(a_, b_, LANES##N(THIRDS, N, 3)); SHUFFLED(a_, c_, LANES##N(LAST_THIRDS, N, 3)); })
-#define LOAD_STRIDED4(T, N, p) ({ \
-  const T *s_ = (p); VECTOR(T, N) a_ = AT_PART(T, N, 4, 0), b_ = AT_PART(T, N, 4, 1), c_ = AT_PART(T, N, 4, 2), \
-    d_ = AT_PART(T, N, 4, 3); \
+#define STRIDED4(T, N, part) ({ \
+  VECTOR(T, N) a_ = part(T, N, 4, 0), b_ = part(T, N, 4, 1), c_ = part(T, N, 4, 2), d_ = part(T, N, 4, 3); \
   a_ = SHUFFLED(a_, b_, LANES##N(FOURTHS, N, 4)); c_ = SHUFFLED(c_, d_, LANES##N(LAST_FOURTHS, N, 4)); \
   SHUFFLED(a_, c_, LANES##N(HALVES, N, 4)); })
+#define LOAD_STRIDED(T, N, S, p) ({ const T *s_ = (p); STRIDED##S(T, N, AT_PART); })
+/* In the lanes from the first one to that before the last one, where a vector is read by masks. */
+#define MASKED_PART(T, N, s, k) ({ \
+  const int o_ = (k) * (N) - ((k) == (s) - 1 ? (k) : 0); VECTOR(T, N) v_ = x_ - (VECTOR(T, N)){}; \
+  load_masked(&v_, s_ + o_, (s) * f_ - o_, (s) * (l_ - 1) + 1 - o_, sizeof(T), IS_FLOAT(T)); v_; })
+#define LOAD_LANES_STRIDED(T, N, S, p, other, first, last, gate) ({ \
+  const T *s_ = (p), x_ = (other); const int f_ = (first), l_ = (gate) ? (last) : 0; STRIDED##S(T, N, MASKED_PART); })
 #define LOAD_STRIDED_FIRST(T, N, S, p, count) ({ \
   const T *t_ = (p); int n_ = (count); VECTOR(T, N) w_; \
-  if (n_ >= N) w_ = LOAD_STRIDED##S(T, N, t_); \
+  if (n_ >= N) w_ = LOAD_STRIDED(T, N, S, t_); \
   else for (int l_ = 0; l_ < N; l_++) w_[l_] = t_[(l_ < n_ ? l_ : n_ - 1) * S]; \
   w_; })
 #define LOAD_ROW(N, h, j) if (j < N) rows_[(j) % N] = VECTOR_AT(__typeof__(*p_), N, p_ + (j) * s_);

@@ -275,7 +275,7 @@ class Run:
             address, otherwise, first, last, gate = node.src
             if not (self.value(gate) and self.value(first) <= self.loops[LANE] < self.value(last)):
                 return self.value(otherwise)
-            array, place = self._behind(address, self.loops[LANE])
+            array, place = self._behind(address, self.loops[LANE] * node.attrs["stride"])
             return _plain(array[place], node.dtype)
         if node.op == "LOAD_TRANSPOSED":
             if len(node.src) > 2 and not self.value(node.src[2]):

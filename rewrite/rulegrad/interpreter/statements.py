@@ -259,7 +259,7 @@ class _Run:
         lanes = np.arange(node.attrs["lanes"])[:, None]
         other, first, last, gate = (self._value(source) for source in node.src[1:])
         where = np.broadcast_to((lanes >= first) & (lanes < last) & gate, (len(lanes), *self.items.shape))
-        chosen_places = (*holders, self._within(np.where(where, begin + lanes, 0), memory, node))
+        chosen_places = (*holders, self._within(np.where(where, begin + lanes * node.attrs["stride"], 0), memory, node))
         return np.where(where, memory[chosen_places], other)
 
     def _store_vector(self, node: UOp) -> None:
