@@ -32,12 +32,15 @@ def sizes_of(text: str) -> list[int]:
 
 def inputs_of(case: Case) -> list[np.ndarray[Any, Any]]:
     numbers = np.random.default_rng(0)
-    return [
-        numbers.integers(0, 100, sizes_of(text[1:]))
-        if text[0] == "i"
-        else numbers.standard_normal(sizes_of(text)).astype(np.float32)
-        for text in case.shapes.split()
-    ]
+
+    def drawn(text: str) -> np.ndarray[Any, Any]:
+        if text[0] == "i":
+            return numbers.integers(0, 100, sizes_of(text[1:]))
+        if text[0] == "u":
+            return numbers.integers(0, 256, sizes_of(text[1:]), np.uint8)
+        return numbers.standard_normal(sizes_of(text)).astype(np.float32)
+
+    return [drawn(text) for text in case.shapes.split()]
 
 
 def results_of(found: Any) -> list[Any]:
@@ -57,7 +60,7 @@ def seconds(call: Callable[[], object], repeats: int) -> float:
 def ours(case: Case, is_loss: bool, arrays: Sequence[Any], options: Any) -> Callable[[], list[Any]]:
     tensors = [
         rulegrad.Tensor(array, device=options.device)
-        .cast(options.dtype if array.dtype.kind == "f" else "int64")
+        .cast({"f": options.dtype, "i": "int64", "u": "uint8"}[array.dtype.kind])
         .realize()
         for array in arrays
     ]

@@ -1,7 +1,7 @@
 """The programs of bench/everyday.py: as people write them, for PyTorch and for rulegrad alike.
 
 `t` is the library, `f` its `nn.functional`. Shapes are texts: "2x3 i5" is a matrix of floats and a vector of whole
-numbers below 100.
+numbers below 100, "u3" bytes.
 """
 
 from __future__ import annotations
@@ -240,6 +240,86 @@ FORWARD: dict[str, Case] = {
     "kmeans step": Case(
         "5000x16 20x16", lambda t, f, x, c: (lambda a: t.zeros_like(c).index_add(0, a, x))(t.cdist(x, c).argmin(1))
     ),
+    "hflip": Case("8x3x224x224", lambda t, f, x: x.flip(-1)),
+    "vflip": Case("8x3x224x224", lambda t, f, x: x.flip(-2)),
+    "flip bytes": Case("u8x224x224x3", lambda t, f, x: x.flip(2)),
+    "depthwise stride 2": Case(
+        "8x64x56x56 64x1x3x3", lambda t, f, x, w: f.conv2d(x, w, stride=2, padding=1, groups=64)
+    ),
+    "depthwise 7": Case("4x96x28x28 96x1x7x7", lambda t, f, x, w: f.conv2d(x, w, padding=3, groups=96)),
+    "dense conv 14": Case("8x256x14x14 256x256x3x3", lambda t, f, x, w: f.conv2d(x, w, padding=1)),
+    "conv mnist 5": Case("64x6x12x12 16x6x5x5 16", lambda t, f, x, w, b: f.relu(f.conv2d(x, w, b))),
+    "conv1d stride2": Case("2x384x1500 384x384x3", lambda t, f, x, w: f.conv1d(x, w, padding=1, stride=2)),
+    "conv1d long": Case("1x1x100000 16x1x64", lambda t, f, x, w: f.conv1d(x, w)),
+    "conv first layer": Case("4x3x224x224 64x3x7x7", lambda t, f, x, w: f.conv2d(x, w, stride=2, padding=3)),
+    "conv transpose 3": Case(
+        "4x64x16x16 64x32x3x3", lambda t, f, x, w: f.conv_transpose2d(x, w, stride=2, padding=1, output_padding=1)
+    ),
+    "tile rows": Case("100x1000", lambda t, f, x: t.tile(x, (3, 2))),
+    "mod 0.7": Case("1000x500", lambda t, f, x: x % 0.7),
+    "cummax": Case("256x1000", lambda t, f, x: t.cummax(x, 1)),
+    "linear 1 row": Case("1x768 3072x768", lambda t, f, x, w: x @ w.T),
+    "small gather": Case("64x100 i64x5", lambda t, f, x, i: x.gather(1, i)),
+    "small index": Case("100x64 i50", lambda t, f, x, i: x[i]),
+    "small scatter": Case("64x100 i64x5 64x5", lambda t, f, x, i, v: x.scatter(1, i, v)),
+    "retention": Case(
+        "2x8x256x64 2x8x256x64 2x8x256x64",
+        lambda t, f, q, k, v: (
+            (
+                q
+                @ k.transpose(-1, -2)
+                * (t.arange(256)[:, None] >= t.arange(256)[None])
+                * (0.97 ** (t.arange(256)[:, None] - t.arange(256)[None]).abs())
+            )
+            @ v
+        ),
+    ),
+    "irfft": Case("64x4096", lambda t, f, x: t.fft.irfft(t.fft.rfft(x))),
+    "siren": Case("1000x2 256x2 256x256 1x256", lambda t, f, x, a, b, c: ((30 * (x @ a.T)).sin() @ b.T).sin() @ c.T),
+    "means of bytes": Case("u1000x1000", lambda t, f, x: x.float().mean(1)),
+    "bytes to float": Case("u8x3x224x224", lambda t, f, x: x.float() / 255),
+    "image normalize": Case(
+        "u8x3x224x224 3 3", lambda t, f, x, m, s: (x.float() / 255 - m[:, None, None]) / s[:, None, None]
+    ),
+    "image nhwc to nchw": Case("u8x224x224x3", lambda t, f, x: x.permute(0, 3, 1, 2).float() / 255),
+    "float to bytes": Case("8x3x224x224", lambda t, f, x: (x.clamp(0, 1) * 255).to(t.uint8)),
+    "int8 dequant": Case("u1024x1024 1024", lambda t, f, x, s: (x.float() - 128) * s[:, None]),
+    "nearest odd": Case("4x16x50x50", lambda t, f, x: f.interpolate(x, size=(71, 83), mode="nearest")),
+    "bilinear down": Case("4x3x224x224", lambda t, f, x: f.interpolate(x, size=(112, 112), mode="bilinear")),
+    "permute 4 axes": Case("16x64x32x32", lambda t, f, x: x.permute(3, 1, 0, 2).contiguous()),
+    "topk logits": Case("8x50257", lambda t, f, x: t.topk(x, 50, -1)[0]),
+    "cumsum dim0": Case("5000x256", lambda t, f, x: x.cumsum(0)),
+    "masked fill bcast": Case("8x12x128x128 8x1x1x128", lambda t, f, x, m: x.masked_fill(m > 0.5, -1e9)),
+    "unfold 3x3": Case("4x16x64x64", lambda t, f, x: f.unfold(x, 3, padding=1)),
+    "rotate points": Case("64x3x3 64x1000x3", lambda t, f, r, p: t.einsum("bij,bnj->bni", r, p)),
+    "einsum nctv": Case("8x64x50x25 25x25", lambda t, f, x, a: t.einsum("nctv,vw->nctw", x, a)),
+    "argsort small": Case("1000x32", lambda t, f, x: t.argsort(x, -1)),
+    "logsumexp dim0": Case("1000x500", lambda t, f, x: x.logsumexp(0)),
+    "var dim0": Case("5000x256", lambda t, f, x: x.var(0, correction=1)),
+    "avg pool 3": Case("8x64x28x28", lambda t, f, x: f.avg_pool2d(x, 3, 1, 1)),
+    "global pool": Case("8x512x7x7", lambda t, f, x: f.adaptive_avg_pool2d(x, 1)),
+    "adaptive pool 6 of 13": Case("8x64x13x13", lambda t, f, x: f.adaptive_avg_pool2d(x, 6)),
+    "graph scatter 1d": Case("i20000 20000", lambda t, f, d, x: t.zeros(100).scatter_add(0, d, x)),
+    "softmax dim1 nchw": Case("4x21x64x64", lambda t, f, x: x.softmax(1)),
+    "layer norm channels first": Case(
+        "4x96x56x56 96 96",
+        lambda t, f, x, g, b: (
+            (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True, correction=0) + 1e-6).sqrt() * g[:, None, None]
+            + b[:, None, None]
+        ),
+    ),
+    "batch norm eval": Case(
+        "8x64x56x56 64 64 64 64", lambda t, f, x, m, v, g, b: f.relu(f.batch_norm(x, m, v.abs() + 0.1, g, b))
+    ),
+    "gelu alone": Case("512x3072", lambda t, f, x: f.gelu(x)),
+    "sum small rows": Case("100000x8", lambda t, f, x: x.sum(1)),
+    "linear classifier": Case("64x512 1000x512 1000", lambda t, f, x, w, b: f.linear(x, w, b)),
+    "floor div": Case("1000x1000 1000x1000", lambda t, f, x, y: x // y),
+    "fft2": Case("8x64x64", lambda t, f, x: t.fft.rfft2(x).abs()),
+    "kv attention": Case(
+        "1x12x1x64 1x12x512x64 1x12x512x64", lambda t, f, q, k, v: f.scaled_dot_product_attention(q, k, v)
+    ),
+    "triangle mult": Case("64x64x32 64x64x32", lambda t, f, a, b: t.einsum("ikc,jkc->ijc", a, b)),
 }
 
 #: differentiated by all inputs of floats
