@@ -251,7 +251,7 @@ def test_masks_are_of_bools(any_device, check):
         for wrong in ([1.0, 0.0, 1.0], Tensor([1, 0, 1])):
             with pytest.raises(DtypeError, match=f"{name}: the mask is (float32|int64); compare it"):
                 getattr(x, name)(wrong, *rest)
-    with pytest.raises(DtypeError, match=r"masked_fill: a value of float64 does not fit a tensor of int64"):
+    with pytest.raises(DtypeError, match=r"masked_fill: a value of float32 does not fit a tensor of int64"):
         Tensor([1, 2]).masked_fill([True, False], 0.5)
 
 

@@ -124,7 +124,7 @@ def test_casts_and_promotion(device, check):
         (x.cast("bool"), a.astype(bool)),
         (Tensor(a.real) + x, a.real + a),
         (Tensor([1.0], dtype="float64") + x, np.float64(1) + a.astype("complex128")),
-        (Tensor([1], dtype="int8") * 2j, np.array([2j])),
+        (Tensor([1], dtype="int8") * 2j, np.array([2j], "complex64")),
         (Tensor([1.0]) + 1j, np.array([1 + 1j], "complex64")),
         (Tensor([1.0, 2.0]).imag, np.zeros(2, np.float32)),
         (Tensor([-1.0, 2.0]).angle(), np.angle(np.array([-1.0, 2.0], np.float32))),

@@ -36,11 +36,14 @@ def test_operators_on_integers(device, check):
     pairs = []
     for name in names.split():
         function = getattr(operator, name)
-        pairs += [
-            (function(Tensor(INTS), Tensor(OTHER)), function(INTS, OTHER)),
-            (function(Tensor(INTS), 3), function(INTS, 3)),
-            (function(-9, Tensor(OTHER)), function(-9, OTHER)),
+        triples = [
+            (Tensor(INTS), Tensor(OTHER), INTS, OTHER),
+            (Tensor(INTS), 3, INTS, 3),
+            (-9, Tensor(OTHER), -9, OTHER),
         ]
+        for first, second, one, two in triples:
+            expected = function(one, two)
+            pairs.append((function(first, second), expected.astype("float32") if name == "truediv" else expected))
     check(*pairs)
 
 

@@ -22,7 +22,7 @@ def test_cat_and_stack(device, check):
         (Tensor.cat([b, a, b], dim=-1), np.concatenate([B, A, B], 1)),
         (a.cat(axis=0), A),
         (Tensor(HUGE).cat(Tensor(HUGE)), np.concatenate([HUGE, HUGE])),
-        (a.cat(Tensor.ones(2, 1), axis=1), np.concatenate([A, np.ones((2, 1), np.float32)], 1)),
+        (a.cat(Tensor.ones(2, 1), axis=1), np.concatenate([A, np.ones((2, 1))], 1).astype("float32")),
         (a.cat(Tensor.zeros(2, 0, dtype="int64"), axis=1), A),
         (Tensor.stack([a, a + 1]), np.stack([A, A + 1])),
         (a.stack(a, axis=-1), np.stack([A, A], -1)),

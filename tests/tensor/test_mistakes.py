@@ -142,7 +142,8 @@ def test_gradients(any_device, source, error, text):
 def test_numpy_numbers_keep_their_kind(any_device):
     assert Tensor.arange(np.int64(3)).dtype == Tensor.arange(Tensor(3)).dtype == "int64"
     assert Tensor.arange(np.float64(3)).dtype == "float32"
-    assert Tensor.full((2,), np.float64(3)).dtype == "float64"
+    assert Tensor.full((2,), np.float32(3)).dtype == "float32"
+    assert Tensor.full((2,), np.float16(3)).dtype == "float16"
     assert Tensor.full((2,), Tensor(3)).tolist() == [3, 3]
     assert Tensor.zeros(Tensor(2)).shape == Tensor.zeros(np.array(2)).shape == (2,)
 

@@ -37,7 +37,6 @@ ELEMENTWISE = [
     lambda x: np.modf(x * 3)[1],
     lambda x: np.multiply.outer(x, LINE),
     lambda x: np.divmod(x, 0.5)[1],
-    lambda x: np.float64(2) * x,
 ]
 OTHERS = [
     lambda x: np.sum(x),

@@ -51,7 +51,7 @@ def test_lgamma_has_all_derivatives():
 
 def test_polygamma_of_other_dtypes_and_its_arguments():
     assert Tensor([1.0], dtype="float16").polygamma(1).dtype == "float16"
-    assert Tensor([1, 2]).polygamma(1).dtype == "float64"
+    assert Tensor([1, 2]).polygamma(1).dtype == "float32"
     np.testing.assert_allclose(Tensor([1.0, 2.0], dtype="float16").polygamma(2).tolist(), [-2.404, -0.4041], 1e-3)
     x = Tensor([0.5, 3.0], dtype="float64")
     assert special.polygamma(0, x).tolist() == x.digamma().tolist()

@@ -25,6 +25,8 @@ def test_reductions_of_the_module_are_those_of_pytorch(any_device):
     assert rg.equal(x[0], x[0]) is True and rg.equal(x, x) is False and rg.equal(x, x[0]) is False
     assert rg.promote_types(rg.int64, rg.float16) == "float16" == rg.promote_types("bool", "float16")
     assert rg.promote_types(rg.float64, rg.complex64) == "complex128"
+    assert rg.result_type(rg.arange(3), 0.5) == rg.result_type(rg.ones(1), rg.arange(3)) == "float32"
+    assert rg.can_cast("int64", "uint8") and rg.can_cast("bool", "int8") and not rg.can_cast("complex64", "float64")
 
 
 def test_of_equal_elements_the_first_has_the_gradient(any_device):

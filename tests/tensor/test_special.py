@@ -196,7 +196,7 @@ def test_dtypes_and_shapes(any_device):
         half = function(Tensor([0.25, 0.5], dtype="float16"))
         assert half.dtype == "float16"
         np.testing.assert_allclose(half.numpy(), function(Tensor([0.25, 0.5])).half().numpy())
-        assert function(Tensor([1], dtype="int32")).dtype == "float64"
+        assert function(Tensor([1], dtype="int32")).dtype == "float32"
         assert function(Tensor.zeros(0, 3)).shape == (0, 3) and function(Tensor(0.5)).shape == ()
         nan = function(Tensor([math.nan]))
         assert nan.isnan().item(), name

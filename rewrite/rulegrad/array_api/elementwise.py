@@ -66,7 +66,7 @@ conj = unary("conj", Tensor.conj, "The complex conjugate; a real array as it is.
 copysign = binary(
     "copysign", Tensor.copysign, "The magnitude of `x1` with the sign of `x2`, that of -0.0 and of nan as well."
 )
-divide = binary("divide", Tensor.div, "`x1 / x2`; two integers give float64.")
+divide = binary("divide", Tensor.div, "`x1 / x2`; two integers give float32.")
 floor = unary("floor", Tensor.floor, "The next integer below, in the same dtype.")
 floor_divide = binary(
     "floor_divide", Tensor.floor_divide, "`x1 // x2`, rounded down; an integer divided by zero gives 0."

@@ -257,26 +257,33 @@ def as_dtype(value: Any) -> DType:
 def promote(*dtypes: Any) -> DType:
     """The dtype that holds the result of an operation on values of these dtypes.
 
-    NumPy's rule: the smallest dtype that holds every value of both (float64 when there is none). bfloat16
-    and the fp8 types follow the same rule, so float16 with bfloat16 gives float32, and the two fp8 types
-    give float16. An index goes with integers and bools only. Raises DtypeError for void, or no dtypes.
+    A float or complex dtype stays as it is beside integers and bools, as in PyTorch. Otherwise it is the smallest dtype
+    that holds every value of both, as in NumPy (float64 when there is none, as for int64 with uint64). bfloat16 and the
+    fp8 types follow the same rule, so float16 with bfloat16 gives float32, and the two fp8 types give float16. An index
+    goes with integers and bools only. Raises DtypeError for void, or no dtypes.
 
-    >>> print(promote("uint8", "float16"), promote("int64", "float32"), promote("float16", "bfloat16"))
-    float16 float64 float32
+    >>> print(promote("int64", "float16"), promote("int8", "uint8"), promote("float16", "bfloat16"))
+    float16 int16 float32
     """
     if not dtypes:
         raise DtypeError("promote needs at least one dtype; give those of the operands")
-    return reduce(_promote_two, map(as_dtype, dtypes))
+    return _promote(tuple(map(as_dtype, dtypes)))
 
 
 @cache
-def _promote_two(a: DType, b: DType) -> DType:
-    if "void" in (a.kind, b.kind):
+def _promote(dtypes: tuple[DType, ...]) -> DType:
+    if void in dtypes:
         raise DtypeError("void has no values and cannot be promoted; use a node that has a value")
-    if "index" in (a.kind, b.kind):
-        if not (a.is_integer or a == bool_) or not (b.is_integer or b == bool_):
-            raise DtypeError(f"{a} and {b} have no common dtype; cast the index first, to int64 for example")
+    if index in dtypes:
+        other = next((one for one in dtypes if not one.is_integer and one != bool_), None)
+        if other is not None:
+            raise DtypeError(f"{other} and index have no common dtype; cast the index first, to int64 for example")
         return index
+    inexact = [one for one in dtypes if one.is_inexact]
+    return reduce(_smallest_for_both, inexact or dtypes)
+
+
+def _smallest_for_both(a: DType, b: DType) -> DType:
     widest = complex128 if a.is_complex or b.is_complex else float64
     return next((d for d in _SMALLEST_FIRST if lossless(a, d) and lossless(b, d)), widest)
 

@@ -22,7 +22,6 @@ from rulegrad.ir.limits import finfo, iinfo
 from rulegrad.nn import functional
 from rulegrad.pytorch import lists, reductions, windows
 from rulegrad.support.torch_names import (
-    APART,
     FUNCTIONAL,
     IN_PLACE,
     MAKING,
@@ -212,7 +211,7 @@ _VALUES: Final[dict[str, Any]] = {
 
 
 def find(name: str) -> Any:
-    """What `torch` has under this name. Raises AttributeError, with advice where the meaning here is another.
+    """What `torch` has under this name. Raises AttributeError.
 
     >>> find("cat")([Tensor([1]), Tensor([2])]).tolist(), find("long") == "int64"
     ([1, 2], True)
@@ -233,7 +232,4 @@ def find(name: str) -> Any:
         return _of_a_tensor(getattr(Tensor, name)) if is_method else getattr(Tensor, name)
     if name in _VALUES:
         return _VALUES[name]
-    if name in APART:
-        advice = APART[name].format(name)
-        raise AttributeError(f"module 'rulegrad' has no attribute {name!r}, which is not torch.{name} here: {advice}")
     raise AttributeError(f"module 'rulegrad' has no attribute {name!r}")

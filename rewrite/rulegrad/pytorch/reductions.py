@@ -108,17 +108,33 @@ def equal(input: Any, other: Any) -> bool:
 
 
 def promote_types(type1: Any, type2: Any) -> dtypes.DType:
-    """The dtype of PyTorch's promotion, where a float keeps its size beside integers. Operators promote as NumPy's do.
+    """The dtype of a result of an operation on tensors of these two dtypes.
 
     >>> import rulegrad
     >>> rulegrad.promote_types(rulegrad.int64, rulegrad.float32), rulegrad.promote_types("uint8", "int8")
     (DType('float32'), DType('int16'))
     """
-    first, second = dtypes.as_dtype(type1), dtypes.as_dtype(type2)
-    higher, lower = (first, second) if _category(first) >= _category(second) else (second, first)
-    if _category(higher) == _category(lower) or lower.is_float:
-        return dtypes.as_dtype(result_dtype(first, second))
-    return higher
+    return dtypes.promote(type1, type2)
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.DType:
+    """The dtype of a result of an operation on two tensors, or on a tensor and a Python number.
+
+    >>> import rulegrad
+    >>> rulegrad.result_type(rulegrad.tensor([1, 2]), 1.5)
+    DType('float32')
+    """
+    return result_dtype(tensor1, tensor2)
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether values of dtype `from_` may be stored in a tensor of `to`: not floats in one of integers, and so on.
+
+    >>> import rulegrad
+    >>> rulegrad.can_cast(rulegrad.float64, rulegrad.float16), rulegrad.can_cast(rulegrad.float16, rulegrad.int64)
+    (True, False)
+    """
+    return _category(dtypes.as_dtype(from_)) <= _category(dtypes.as_dtype(to))
 
 
 def _category(dtype: dtypes.DType) -> int:

@@ -42,7 +42,7 @@ xlogy zeros zeros_like
 #: Functions that are methods of Tensor.
 METHODS: Final = frozenset(_SAME.split())
 
-_REDUCTIONS: Final = "equal max median min nanmedian promote_types std std_mean var var_mean"
+_REDUCTIONS: Final = "can_cast equal max median min nanmedian promote_types result_type std std_mean var var_mean"
 #: Functions of this name in `pytorch.reductions`: they are PyTorch's, where the methods of Tensor are NumPy's.
 REDUCTIONS: Final = frozenset(_REDUCTIONS.split())
 
@@ -73,11 +73,6 @@ IN_PLACE: Final = frozenset(f"{name}_" for name in _IN_PLACE.split())
 #: Windows for spectra: those of `rulegrad.signal.windows`, of which these are periodic.
 WINDOWS: Final = frozenset(["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"])
 
-#: Names that are not there, and what to write.
-APART: Final = {
-    **dict.fromkeys(("can_cast", "result_type"), "dtypes are promoted as in NumPy; write rulegrad.array_api.{0}(…)"),
-}
-
 #: PyTorch's short names of dtypes, beside the full ones.
 SHORT_DTYPES: Final = {
     "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
@@ -102,9 +97,9 @@ get_default_dtype iinfo inf inference_mode is_autocast_cpu_enabled is_autocast_e
 is_inference_mode_enabled is_tensor meshgrid nan newaxis pi pow preserve_format set_default_dtype
 set_float32_matmul_precision set_grad_enabled typename use_deterministic_algorithms
 """
-#: All names that are there, and those for which there is advice.
+#: All names that are there.
 NAMES: Final = frozenset(
-    [*METHODS, *APART, *SHORT_DTYPES, *TYPED, *REDUCTIONS, *FUNCTIONAL, *RENAMED, *IN_PLACE, *WINDOWS]
+    [*METHODS, *SHORT_DTYPES, *TYPED, *REDUCTIONS, *FUNCTIONAL, *RENAMED, *IN_PLACE, *WINDOWS]
 ) | frozenset([*_DTYPES.split(), *_OTHERS.split()])
 
 

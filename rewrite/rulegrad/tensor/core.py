@@ -20,7 +20,7 @@ from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, join, points_below, reads
-from rulegrad.tensor.storage import device_name, host_array, is_weak_scalar, scalar_dtype, upload
+from rulegrad.tensor.storage import PYTHON_NUMBERS, device_name, host_array, scalar_dtype, upload
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -87,7 +87,7 @@ class TensorCore(NodeHolder):
             tracked, made._requires_grad = made._requires_grad, False
             self._adopt(made, wanted, device)
             self._requires_grad = tracked and as_dtype(self._uop.dtype).is_inexact
-        elif is_weak_scalar(data) and not device and not (wanted or scalar_dtype(data)).is_complex:
+        elif type(data) in PYTHON_NUMBERS and not device and not (wanted or scalar_dtype(data)).is_complex:
             self._uop = constant(data, wanted or scalar_dtype(data), "Tensor(data)")
         else:
             buffer = upload(host_array(data, wanted), device or "")

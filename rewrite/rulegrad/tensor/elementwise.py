@@ -97,7 +97,7 @@ def mul(self: Tensor, other: Operand) -> Tensor:
 
 
 def div(self: Tensor, other: Operand, *, rounding_mode: str | None = None, swapped: bool = False) -> Tensor:
-    """`self / other`, true division; two integers give float64, as in NumPy.
+    """`self / other`, true division; two integers give float32, as in PyTorch.
 
     rounding_mode: "floor" rounds down, as `floor_divide`; "trunc" rounds towards zero; integers then stay integers.
     Raises ConfigError for another one.

@@ -1,8 +1,8 @@
 """What the operands of an operation become: nodes of one dtype and one shape.
 
-Dtypes follow NumPy's promotion (NEP 50): Python numbers are weak, they take the dtype of the tensor they
-meet unless their kind is higher (an int tensor and a Python float give float64). Shapes follow NumPy's
-broadcasting.
+Of an integer and a float dtype the float's wins, as in PyTorch; else dtypes follow NumPy's promotion. Python numbers
+are weak: they take the dtype of the tensor they meet unless their kind is higher (an int tensor and a Python float give
+float32, the dtype of a Python float). Shapes follow NumPy's broadcasting.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import DType, as_dtype, bool_, complex64, float16, float32, float64, int64, promote
+from rulegrad.ir.dtype import DType, as_dtype, bool_, complex64, int64, promote
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.storage import Scalar, fits, is_weak_scalar, scalar_dtype
+from rulegrad.tensor.storage import Scalar, default_float, fits, is_weak_scalar, scalar_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,31 +37,29 @@ def result_dtype(*operands: Any) -> DType:
     >>> result_dtype(Tensor([1], dtype="int8"), 2), result_dtype(Tensor([1.0]), 2.5)
     (DType('int8'), DType('float32'))
     """
-    dtype: DType | None = None
+    own: dict[DType, None] = {}
     weak = []
     for x in operands:
         if is_weak_scalar(x):
             weak.append(x)
         else:
-            own = x.dtype if isinstance(x, TensorCore) else as_dtype(x)
-            dtype = own if dtype is None or dtype == own else promote(dtype, own)
-    if dtype is None:
+            own[x.dtype if isinstance(x, TensorCore) else as_dtype(x)] = None
+    if not own:
         return max(map(scalar_dtype, weak), key=lambda kind: (kind.is_complex, kind.is_float, kind.is_integer))
+    dtype = promote(*own) if len(own) > 1 else next(iter(own))
     for value in weak:
         if isinstance(value, complex):
-            dtype = promote(dtype if dtype.is_inexact else float64, complex64)
+            dtype = promote(dtype, complex64)
         elif isinstance(value, float) and not dtype.is_inexact:
-            dtype = float64
+            dtype = default_float
         elif not isinstance(value, bool) and dtype == bool_:
             dtype = int64
     return dtype
 
 
 def float_dtype(dtype: DType) -> DType:
-    """The dtype of sqrt, exp, … of `dtype`: floats and complex numbers keep theirs, integers get NumPy's choice."""
-    if dtype.is_inexact:
-        return dtype
-    return {8: float16, 16: float32}.get(dtype.bits, float64)
+    """The dtype of sqrt, exp, … of `dtype`: floats and complex numbers keep theirs, integers give float32."""
+    return dtype if dtype.is_inexact else default_float
 
 
 def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -121,8 +119,10 @@ def defers_to(value: object, method: str) -> bool:
 
 def as_operand(like: TensorCore, value: Any, operation: str) -> Any:
     """`value` as a tensor on the device of `like`, or as the Python number that it is. Raises DtypeError."""
-    if isinstance(value, TensorCore) or is_weak_scalar(value):
+    if isinstance(value, TensorCore):
         return value
+    if is_weak_scalar(value):
+        return value.item() if isinstance(value, np.generic) else value
     if hasattr(value, "__array__") or isinstance(value, (list, tuple)):
         if getattr(value, "requires_grad", False):
             raise GradientError(
@@ -151,9 +151,12 @@ def tensors_of(first: T | Iterable[T], others: Sequence[Any], operation: str) ->
 
 
 def number_of(value: Any, operation: str) -> tuple[Any, DType]:
-    """A Python number and the dtype it stands for: that of a NumPy number or a tensor without axes is its own."""
+    """A Python number and the dtype it stands for: that of a NumPy number or a tensor without axes is its own.
+
+    But np.float64 is a Python float.
+    """
     if is_weak_scalar(value):
-        return value, scalar_dtype(value)
+        return value.item() if isinstance(value, np.generic) else value, scalar_dtype(value)
     if getattr(value, "ndim", None) != 0 or not hasattr(value, "dtype"):
         shown = f"shape {value.shape}" if hasattr(value, "shape") else f"type {type(value).__name__}"
         raise DtypeError(

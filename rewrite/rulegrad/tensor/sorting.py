@@ -26,7 +26,6 @@ from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.reduce import need_elements
 from rulegrad.tensor.storage import is_weak_scalar
-from rulegrad.tensor.transcendental import as_floating
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
@@ -195,7 +194,8 @@ def quantile_along(
         raise ShapeError(f"{name}: q={given}; shares are numbers between 0 and 1, or a list of them")
     if interpolation not in get_args(Interpolation):
         raise ConfigError(f"{name}: interpolation={interpolation!r}; use one of {', '.join(get_args(Interpolation))}")
-    values, wrong = as_floating(x).sort(k).values, x.isnan()
+    numbers = x if x.dtype.is_inexact else x.cast(float64)
+    values, wrong = numbers.sort(k).values, x.isnan()
     if skips_nan:  # which come last
         last = wrong.logical_not().sum(k, keepdims=True) - 1
         parts = [_between_numbers(values, k, last, share, interpolation) for share in shares]

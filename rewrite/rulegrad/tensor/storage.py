@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 default_float: Final = float32
 
 Scalar: TypeAlias = bool | int | float | complex
-_NUMBERS: Final = frozenset({bool, int, float, complex})
+PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
 #: The names of the NumPy dtypes that tensors can have.
 _NAMES: Final = frozenset(map(str, ALL))
 
 
 def is_weak_scalar(value: object) -> bool:
-    """Whether `value` is a Python number, which takes the dtype of what it meets (NEP 50)."""
-    # The first test is the usual case. np.float64 is a float too, but it has a dtype of its own.
-    return type(value) in _NUMBERS or (isinstance(value, (int, float, complex)) and not isinstance(value, np.generic))
+    """Whether `value` is a Python number, which takes the dtype of what it meets: np.float64 and np.complex128 are."""
+    # The first test is the usual case.
+    return type(value) in PYTHON_NUMBERS or isinstance(value, (int, float, complex))
 
 
 def scalar_dtype(value: Scalar) -> DType:
