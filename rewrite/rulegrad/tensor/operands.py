@@ -37,16 +37,18 @@ def result_dtype(*operands: Any) -> DType:
     >>> result_dtype(Tensor([1], dtype="int8"), 2), result_dtype(Tensor([1.0]), 2.5)
     (DType('int8'), DType('float32'))
     """
-    own: dict[DType, None] = {}
+    found: list[DType] = []
     weak = []
     for x in operands:
         if is_weak_scalar(x):
             weak.append(x)
         else:
-            own[x.dtype if isinstance(x, TensorCore) else as_dtype(x)] = None
-    if not own:
+            own = x.dtype if isinstance(x, TensorCore) else as_dtype(x)
+            if own not in found:
+                found.append(own)
+    if not found:
         return max(map(scalar_dtype, weak), key=lambda kind: (kind.is_complex, kind.is_float, kind.is_integer))
-    dtype = promote(*own) if len(own) > 1 else next(iter(own))
+    dtype = found[0] if len(found) == 1 else promote(*found)
     for value in weak:
         if isinstance(value, complex):
             dtype = promote(dtype, complex64)
