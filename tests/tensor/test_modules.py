@@ -375,3 +375,27 @@ def test_parameters_as_one_vector(any_device) -> None:
     for length in (7, 9):
         with pytest.raises(ShapeError, match="for 8 elements"):
             nn.utils.vector_to_parameters(Tensor.zeros(length), net.parameters())
+
+
+def test_a_module_that_is_set_on_a_container_is_an_entry(any_device):
+    """As in PyTorch, where a Sequential runs all modules that it holds, however they came there."""
+
+    class Stem(nn.Sequential):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(2, 2, bias=False)
+            self.act = nn.ReLU()
+            self.scale = 3
+
+    stem = Stem()
+    stem.first.weight.data.copy_(Tensor([[1.0, 0.0], [0.0, -1.0]]))
+    assert len(stem) == 2 and stem(Tensor([[1.0, 2.0]])).tolist() == [[1.0, 0.0]] and stem.scale == 3
+    assert [name for name, _ in stem.named_children()] == ["first", "act"]
+    stem.act = nn.Identity()
+    setattr(stem, "2", nn.Identity())
+    assert stem(Tensor([[1.0, 2.0]])).tolist() == [[1.0, -2.0]] and list(stem.state_dict()) == ["first.weight"]
+    del stem.first
+    assert stem(Tensor([[1.0, 2.0]])).tolist() == [[1.0, 2.0]] and not list(stem.parameters())
+    heads = nn.ModuleDict({"a": nn.ReLU()})
+    heads.b = nn.Tanh()
+    assert list(heads) == ["a", "b"]

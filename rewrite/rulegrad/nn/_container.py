@@ -44,6 +44,20 @@ class _Container(Module):
         """
         self._entries[name] = module
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute. A module is an entry, as in PyTorch, and so is what takes the place of an entry."""
+        entries = self.__dict__.get("_entries")
+        if entries is not None and (name in entries or isinstance(value, Module)):
+            entries[name] = value
+        else:
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self.__dict__.get("_entries", {}):
+            del self._entries[name]
+        else:
+            super().__delattr__(name)
+
     def __getattr__(self, name: str) -> Any:
         entries = self.__dict__.get("_entries", {})
         if name in entries:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlparse
 
@@ -22,9 +24,18 @@ def load_state_dict_from_url(url: str, *arguments: Any, **more: Any) -> Any:
 download_url_to_file = load_state_dict_from_url
 
 
+def _get_torch_home() -> str:
+    """PyTorch's folder of files that were fetched: packages ask for it when they are imported."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return os.environ.get("TORCH_HOME") or str(Path(cache) / "torch")
+
+
 def get_dir() -> str:
-    """Not supported: a ConfigError that says what to do."""
-    raise ConfigError("hub: rulegrad keeps no downloaded files; fetch them yourself, and load them by rulegrad.load")
+    """The folder in which PyTorch keeps files that it has fetched; nothing is written there.
 
-
-_get_torch_home = get_dir
+    >>> from pathlib import Path
+    >>> import rulegrad
+    >>> Path(rulegrad.hub.get_dir()).name
+    'hub'
+    """
+    return str(Path(_get_torch_home()) / "hub")
