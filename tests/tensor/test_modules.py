@@ -12,7 +12,7 @@ import pytest
 
 import rulegrad.nn as nn
 import rulegrad.nn.functional as F
-from rulegrad import Tensor, optim
+from rulegrad import Tensor, config, optim
 from rulegrad.errors import RulegradError, ShapeError
 
 
@@ -399,3 +399,41 @@ def test_a_module_that_is_set_on_a_container_is_an_entry(any_device):
     heads = nn.ModuleDict({"a": nn.ReLU()})
     heads.b = nn.Tanh()
     assert list(heads) == ["a", "b"]
+
+
+RESET = {
+    "Linear": lambda: nn.Linear(4, 3), "Bilinear": lambda: nn.Bilinear(4, 2, 3), "Conv1d": lambda: nn.Conv1d(2, 3, 2),
+    "ConvTranspose1d": lambda: nn.ConvTranspose1d(3, 2, 2), "Embedding": lambda: nn.Embedding(3, 2, padding_idx=1),
+    "GRU": lambda: nn.GRU(2, 3), "LSTMCell": lambda: nn.LSTMCell(2, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESET)
+def test_first_values_are_drawn_anew(name):
+    with config(device="numpy"):
+        layer = RESET[name]()
+        bounds = {key: abs(value.numpy()).max() for key, value in layer.named_parameters()}
+        for value in layer.parameters():
+            value.data.fill_(100.0)
+        layer.reset_parameters()
+        for key, value in layer.named_parameters():
+            assert value.requires_grad and 0 < abs(value.numpy()).max() < max(bounds[key] * 4, 4), key
+        if name == "Embedding":
+            assert layer.weight[1].tolist() == [0, 0]
+
+
+def test_first_values_of_norms_and_of_subclasses():
+    class Small(nn.Conv1d):
+        def reset_parameters(self):
+            super().reset_parameters()
+            nn.init.constant_(self.bias, 5.0)
+
+    with config(device="numpy"):
+        assert Small(1, 2, 1).bias.tolist() == [5.0, 5.0]
+        for norm in (nn.LayerNorm(2), nn.GroupNorm(1, 2), nn.RMSNorm(2), nn.BatchNorm1d(2)):
+            for value in [*norm.parameters(), *norm.buffers()]:
+                value.data.fill_(7)
+            norm.reset_parameters()
+            wanted = {"weight": 1, "bias": 0, "running_mean": 0, "running_var": 1, "num_batches_tracked": 0}
+            for key, value in norm.state_dict().items():
+                assert set(value.reshape(-1).tolist()) == {wanted[key]}, key

@@ -59,9 +59,17 @@ class _Convolution(Layer):
         self.stride, self.padding, self.dilation = _windows(name, self._rank, stride, padding, dilation)
         self.output_padding = (0,) * self._rank
         self.groups, self.padding_mode = groups, padding_mode
-        bound = init.inverse_root(in_channels // groups * math.prod(self.kernel_size))
+        bound = self._bound()
         self.weight = init.bounded((out_channels, in_channels // groups, *self.kernel_size), bound, device, dtype)
         self.bias = init.bounded((out_channels,), bound, device, dtype) if bias else None
+        init.settle(self, _Convolution)
+
+    def _bound(self) -> float:
+        return init.inverse_root(self.in_channels // self.groups * math.prod(self.kernel_size))
+
+    def reset_parameters(self) -> None:
+        """Draw the first values of the parameters anew."""
+        init.redraw(self, self._bound())
 
     def forward(self, x: Tensor) -> Tensor:
         padding: Extents | str = self.padding
@@ -154,9 +162,17 @@ class _Transposed(Described):
         self.stride, self.padding, self.dilation = _windows(name, self._rank, stride, padding, dilation)
         self.output_padding = one_for_each_axis(output_padding, self._rank, name, "output_padding", 0)
         self.groups, self.padding_mode = groups, padding_mode
-        bound = init.inverse_root(out_channels // groups * math.prod(self.kernel_size))
+        bound = self._bound()
         self.weight = init.bounded((in_channels, out_channels // groups, *self.kernel_size), bound, device, dtype)
         self.bias = init.bounded((out_channels,), bound, device, dtype) if bias else None
+        init.settle(self, _Transposed)
+
+    def _bound(self) -> float:
+        return init.inverse_root(self.out_channels // self.groups * math.prod(self.kernel_size))
+
+    def reset_parameters(self) -> None:
+        """Draw the first values of the parameters anew."""
+        init.redraw(self, self._bound())
 
     def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         extra = self.output_padding if output_size is None else self._extra(x, tuple(output_size))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn import init
 from rulegrad.nn._arguments import require_sizes
 from rulegrad.nn._module import Described
 from rulegrad.nn.parameter import Parameter
@@ -46,6 +47,13 @@ class _Table(Described):
             rows = Tensor.arange(num_embeddings, device=device).unsqueeze(1)
             values = (rows == self.padding_idx).where(0.0, values)
         self.weight = values.requires_grad_()
+        init.settle(self, _Table)
+
+    def reset_parameters(self) -> None:
+        """Draw the rows anew, and set that of `padding_idx` to 0."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight.data[self.padding_idx] = 0.0
 
     @classmethod
     def _of(cls, embeddings: Tensor, freeze: bool, **options: Any) -> Self:

@@ -51,6 +51,19 @@ class Linear(Layer):
         bound = init.inverse_root(in_features)
         self.weight = init.bounded((out_features, in_features), bound, device, dtype)
         self.bias = init.bounded((out_features,), bound, device, dtype) if bias else None
+        init.settle(self, Linear)
+
+    def reset_parameters(self) -> None:
+        """Draw the first values anew. A subclass that has this method chooses the first values by it, as in PyTorch.
+
+        >>> from rulegrad import nn
+        >>> class Zeros(nn.Linear):
+        ...     def reset_parameters(self):
+        ...         nn.init.zeros_(self.weight)
+        >>> Zeros(2, 1).weight.tolist()
+        [[0.0, 0.0]]
+        """
+        init.redraw(self, init.inverse_root(self.in_features))
 
     def forward(self, x: Tensor) -> Tensor:
         return x.linear(self.weight, self.bias)
@@ -81,6 +94,11 @@ class Bilinear(Described):
         bound = init.inverse_root(in1_features)
         self.weight = init.bounded((out_features, in1_features, in2_features), bound, device, dtype)
         self.bias = init.bounded((out_features,), bound, device, dtype) if bias else None
+        init.settle(self, Bilinear)
+
+    def reset_parameters(self) -> None:
+        """Draw the first values of the parameters anew."""
+        init.redraw(self, init.inverse_root(self.in1_features))
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         return bilinear(first, second, self.weight, self.bias)

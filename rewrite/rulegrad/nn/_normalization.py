@@ -35,6 +35,11 @@ class LayerNorm(Layer):
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = init.filled(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
         self.bias = init.filled(self.normalized_shape, 0.0, device, dtype) if elementwise_affine and bias else None
+        init.settle(self, LayerNorm)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0, as at first."""
+        init.refill(self)
 
     def forward(self, x: Tensor) -> Tensor:
         return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
@@ -59,6 +64,11 @@ class RMSNorm(Layer):
         self.normalized_shape = integers((normalized_shape,), "RMSNorm")
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = init.filled(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
+        init.settle(self, RMSNorm)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1, as at first."""
+        init.refill(self)
 
     def forward(self, x: Tensor) -> Tensor:
         return x.rms_norm(self.normalized_shape, self.weight, self.eps)
@@ -88,6 +98,11 @@ class GroupNorm(Layer):
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.weight = init.filled((num_channels,), 1.0, device, dtype) if affine else None
         self.bias = init.filled((num_channels,), 0.0, device, dtype) if affine else None
+        init.settle(self, GroupNorm)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0, as at first."""
+        init.refill(self)
 
     def forward(self, x: Tensor) -> Tensor:
         return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
@@ -134,6 +149,25 @@ class _Running(Layer):
         self.register_buffer("running_mean", Tensor.zeros(num_features, **how) if kept else None)
         self.register_buffer("running_var", Tensor.ones(num_features, **how) if kept else None)
         self.register_buffer("num_batches_tracked", Tensor.zeros((), dtype="int64", device=device) if kept else None)
+        init.settle(self, _Running)
+
+    def reset_running_stats(self) -> None:
+        """Set the running statistics to those of no batch: mean 0, variance 1.
+
+        >>> from rulegrad import Tensor, nn
+        >>> norm = nn.BatchNorm1d(1); _ = norm(Tensor([[1.0], [3.0]])); norm.reset_running_stats()
+        >>> norm.running_mean.tolist(), norm.running_var.tolist(), norm.num_batches_tracked.item()
+        ([0.0], [1.0], 0)
+        """
+        for tensor, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
+            if tensor is not None:
+                updates.settle(tensor)
+                tensor.assign(tensor.full_like(value))
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1, the bias to 0, and the running statistics to those of no batch, as at first."""
+        self.reset_running_stats()
+        init.refill(self)
 
     def _share(self) -> float | Tensor:
         """Count this batch; the share that it has in the running statistics (without a momentum, that of a mean)."""

@@ -82,6 +82,11 @@ class _Recurrent(Described):
             for suffix in self._suffixes(layer):
                 for name, shape in shapes.items():
                     setattr(self, f"{name}_{suffix}", init.bounded(shape, bound, device, dtype))
+        init.settle(self, _Recurrent)
+
+    def reset_parameters(self) -> None:
+        """Draw the first values of the parameters anew."""
+        init.redraw(self, init.inverse_root(self.hidden_size))
 
     @property
     def _out(self) -> int:
@@ -271,6 +276,11 @@ class _Cell(Described):
         self.weight_hh = init.bounded((rows, hidden_size), bound, device, dtype)
         self.bias_ih = init.bounded((rows,), bound, device, dtype) if bias else None
         self.bias_hh = init.bounded((rows,), bound, device, dtype) if bias else None
+        init.settle(self, _Cell)
+
+    def reset_parameters(self) -> None:
+        """Draw the first values of the parameters anew."""
+        init.redraw(self, init.inverse_root(self.hidden_size))
 
     def _next(self, x: Tensor, state: State | None) -> State:
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:

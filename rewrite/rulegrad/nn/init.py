@@ -194,6 +194,24 @@ def filled(shape: Sequence[int], value: float, device: str | None, dtype: Any) -
     return Tensor.full(tuple(shape), value, "float32" if dtype is None else dtype, device, requires_grad=True)
 
 
+def redraw(layer: Any, bound: float) -> None:
+    """The layer's own parameters anew, uniform within `bound` of 0."""
+    for tensor in layer.parameters(recurse=False):
+        uniform_(tensor, -bound, bound)
+
+
+def refill(layer: Any) -> None:
+    """The layer's weight 1 everywhere, its bias 0."""
+    for name, tensor in layer.named_parameters(recurse=False):
+        constant_(tensor, float(name == "weight"))
+
+
+def settle(layer: Any, base: type) -> None:
+    """The end of the making of a layer: a subclass with a `reset_parameters` of its own chooses the first values."""
+    if type(layer).reset_parameters is not base.reset_parameters:  # type: ignore[attr-defined]
+        layer.reset_parameters()
+
+
 def inverse_root(count: int) -> float:
     """`1 / sqrt(count)`: the bound of a layer that adds up `count` inputs (0 without any)."""
     return 1.0 / math.sqrt(count) if count else 0.0
