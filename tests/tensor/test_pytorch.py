@@ -334,3 +334,25 @@ def test_the_device_of_a_tensor_has_a_type():
     x = Tensor([1.0], device="numpy")
     assert x.device == "numpy" == x.device.type and x.device.index is None and isinstance(x.device, rg.device)
     assert f"{x.device}" == "numpy" and x.to(x.device) is x
+
+
+def test_derivatives_of_functions_at_tensors(any_device):
+    """`torch.autograd.functional`, with several inputs and results."""
+    from rulegrad.autograd import functional
+
+    x, y = Tensor([1.0, 2.0]), Tensor(3.0)
+    value, (by_x, by_y) = functional.vjp(lambda a, b: a * a * b, (x, y), Tensor([1.0, 10.0]))
+    assert value.tolist() == [3, 12] and by_x.tolist() == [6, 120] and by_y.item() == 41
+    assert functional.jvp(lambda a: a * a, x)[1].tolist() == [2, 4]
+    (first, second), (third, _) = functional.jacobian(lambda a, b: (a * b, a.sum()), (x, y))
+    assert (first.tolist(), second.tolist(), third.tolist()) == ([[3, 0], [0, 3]], [1, 2], [1, 1])
+    (_, across), (back, _) = functional.hessian(lambda a, b: (a * a).sum() * b, (x, y))
+    assert across.tolist() == back.tolist() == [2, 4]
+    assert functional.hvp(lambda a: (a**3).sum(), x, Tensor([1.0, 10.0]))[1].tolist() == [6, 120]
+    start = x.clone().requires_grad_()
+    assert not functional.vjp(lambda a: a.sum() * 2, start)[1].requires_grad
+    functional.vjp(lambda a: (a**3).sum(), start, create_graph=True)[1].sum().backward()
+    assert start.grad.tolist() == [6, 12]
+    module = nn.Module()
+    module.register_module("a b", nn.Linear(1, 1))
+    assert [name for name, _ in module.named_children()] == ["a b"]

@@ -133,6 +133,10 @@ class Module(walking.Walked):
         """Set an attribute that is a module, under any name."""
         setattr(self, name, module)
 
+    def register_module(self, name: str, module: Any) -> None:
+        """`add_module`"""
+        self.add_module(name, module)
+
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
         """The parameters with their paths, each once; not those of its modules unless `recurse`."""
         return self._named(("parameter",), prefix, recurse)

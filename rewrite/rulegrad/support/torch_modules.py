@@ -23,6 +23,7 @@ _DISTRIBUTIONS: Final = "bernoulli categorical exponential laplace normal unifor
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "autograd": ("pytorch.autograd",),
     "autograd.function": ("pytorch.autograd",),
+    "autograd.functional": ("pytorch.derivatives",),
     "_C": (),
     "_dynamo": ("pytorch.compiler",),
     "backends": ("pytorch.backends",),
