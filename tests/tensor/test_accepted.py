@@ -292,3 +292,20 @@ class _Foreign:
 
     def __array__(self, dtype=None, copy=None):
         return self._values.astype(dtype or self._values.dtype)
+
+
+def test_antialiasing_of_smaller_images(any_device):
+    """PyTorch's values; an image that grows is interpolated as without it."""
+    image = (np.arange(10, dtype=np.float32).reshape(1, 1, 2, 5)) ** 2
+    wanted = {"bilinear": [19.227273, 37.227273], "bicubic": [17.919024, 38.497025]}
+    for mode, values in wanted.items():
+        found = F.interpolate(Tensor(image), (1, 2), mode=mode, antialias=True)
+        np.testing.assert_allclose(found.numpy(), np.reshape(values, (1, 1, 1, 2)).astype("float32"), 1e-5)
+    larger = [
+        F.interpolate(Tensor(image), (4, 9), mode="bilinear", antialias=smooth).numpy() for smooth in (True, False)
+    ]
+    np.testing.assert_allclose(*larger, 1e-5, 1e-5)
+    with pytest.raises(ConfigError, match="use bilinear or bicubic"):
+        F.interpolate(Tensor(image), (1, 2), antialias=True)
+    with pytest.raises(DtypeError, match="cast to a float first"):
+        F.interpolate(Tensor([[[[1, 2]]]]), (1, 1), mode="bilinear", antialias=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -355,4 +357,7 @@ def test_derivatives_of_functions_at_tensors(any_device):
     assert start.grad.tolist() == [6, 12]
     module = nn.Module()
     module.register_module("a b", nn.Linear(1, 1))
+    assert rg.Tensor().shape == (0,) and not rg.onnx.is_in_onnx_export() and rg.hub.get_dir().endswith("hub")
+    for name in ("utils.model_zoo", "utils.data._utils.collate", "_C"):
+        importlib.import_module(f"rulegrad.{name}")
     assert [name for name, _ in module.named_children()] == ["a b"]

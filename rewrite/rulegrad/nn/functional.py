@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.errors import ShapeError
 from rulegrad.nn._activation import gumbel_softmax, rrelu, softplus
 from rulegrad.nn._alignment import ctc_loss
+from rulegrad.nn._antialiasing import resized
 from rulegrad.nn._attention import multi_head_attention_forward
 from rulegrad.nn._convolution import check_padding
 from rulegrad.nn._dropout import alpha_dropped, channels_of, dropped_channels
@@ -482,17 +483,17 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """`Tensor.interpolate`. Raises ConfigError for `antialias`, which is not there.
+    """`Tensor.interpolate`; with `antialias` (bilinear and bicubic) a smaller image is a mean of all of the larger one.
 
     >>> import rulegrad.nn.functional as F
     >>> F.interpolate(Tensor([[[1.0, 2.0]]]), scale_factor=2).tolist()
     [[[1.0, 1.0, 2.0, 2.0]]]
     """
-    if antialias:
-        raise ConfigError("interpolate: antialias=True is not supported; smooth the image first, or use mode='area'")
     if recompute_scale_factor and size is None:
         factors = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * (input.ndim - 2)
         size, scale_factor = [int(n * f) for n, f in zip(input.shape[2:], factors)], None
+    if antialias:
+        return resized(input, size, scale_factor, mode, bool(align_corners))
     return input.interpolate(size, scale_factor, mode, bool(align_corners))
 
 

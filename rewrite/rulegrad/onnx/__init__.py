@@ -26,7 +26,16 @@ FAMILIES = (
     _reduce, _resize, _shapes, _signal, _text,
 )  # fmt: skip
 
-__all__ = ["Model", "export", "load"]
+__all__ = ["Model", "export", "is_in_onnx_export", "load"]
+
+
+def is_in_onnx_export() -> bool:
+    """False: `export` runs a model as every call does. Sources written for PyTorch ask.
+
+    >>> is_in_onnx_export()
+    False
+    """
+    return False
 
 
 def __dir__() -> list[str]:

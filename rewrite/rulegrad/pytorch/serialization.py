@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad.nn._checkpoint_files import load, save
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["add_safe_globals", "load", "safe_globals", "save"]
+__all__ = ["DEFAULT_PROTOCOL", "add_safe_globals", "load", "safe_globals", "save"]
+
+
+#: The protocol of pickle that PyTorch's files have, which its callers hand on to `save`.
+DEFAULT_PROTOCOL: Final = 2
 
 
 def add_safe_globals(safe_globals: Any) -> None:

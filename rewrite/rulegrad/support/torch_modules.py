@@ -24,7 +24,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "autograd": ("pytorch.autograd",),
     "autograd.function": ("pytorch.autograd",),
     "autograd.functional": ("pytorch.derivatives",),
-    "_C": (),
+    "_C": ("pytorch.internals",),
     "_dynamo": ("pytorch.compiler",),
     "backends": ("pytorch.backends",),
     **{f"backends.{name}": ("pytorch.backends",) for name in ("cuda", "cudnn", "mkldnn", "mps", "opt_einsum")},
@@ -52,9 +52,10 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "utils": (),
     "version": ("pytorch.version",),
     "utils._pytree": ("pytorch.trees",),
+    "utils.model_zoo": ("pytorch.hub",),
     "utils.checkpoint": ("nn.utils", "pytorch.random"),
     "utils.data": ("data",),
-    **{f"utils.data.{name}": ("data",) for name in ("dataloader", "dataset", "sampler")},
+    **{f"utils.data.{name}": ("data",) for name in ("_utils", "_utils.collate", "dataloader", "dataset", "sampler")},
     "utils.dlpack": ("pytorch.dlpack",),
 }
 

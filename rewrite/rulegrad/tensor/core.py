@@ -59,12 +59,12 @@ class TensorCore(NodeHolder):
 
     def __init__(
         self,
-        data: Any,
+        data: Any = (),
         dtype: Any = None,
         device: str | None = None,
         requires_grad: bool = False,
     ) -> None:
-        """A tensor with the values of `data`: a number, nested lists, a NumPy array, a tensor, or a UOp.
+        """A tensor with the values of `data`: a number, nested lists, a NumPy array, a tensor, a UOp, or none.
 
         A tensor's gradient is not taken over; a UOp that was built on the nodes of tensors with gradients is a result
         of theirs (`apply_op` is the simpler way to one).
