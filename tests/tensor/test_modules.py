@@ -437,3 +437,23 @@ def test_first_values_of_norms_and_of_subclasses():
             wanted = {"weight": 1, "bias": 0, "running_mean": 0, "running_var": 1, "num_batches_tracked": 0}
             for key, value in norm.state_dict().items():
                 assert set(value.reshape(-1).tolist()) == {wanted[key]}, key
+
+
+def test_hooks_of_load_state_dict():
+    with config(device="numpy"):
+        model, seen = nn.Sequential(nn.Linear(1, 1, bias=False)), []
+
+        def renamed(state_dict, prefix, metadata, strict, missing, unexpected, errors):
+            seen.append(prefix)
+            state_dict[prefix + "weight"] = state_dict.pop(prefix + "old")
+
+        handle = model[0]._register_load_state_dict_pre_hook(renamed)
+        after = model.register_load_state_dict_post_hook(lambda module, keys: seen.append(keys.missing_keys))
+        given = {"0.old": Tensor([[3.0]])}
+        model.load_state_dict(given)
+        assert seen == ["0.", []] and model[0].weight.item() == 3.0 and list(given) == ["0.old"]
+        handle.remove()
+        after.remove()
+        with pytest.raises(RulegradError):
+            model.load_state_dict(given)
+        assert len(seen) == 2 and list(model.state_dict()) == ["0.weight"]

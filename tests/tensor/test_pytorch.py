@@ -9,7 +9,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, nn
-from rulegrad.errors import ConfigError, GradientError, ModuleError, ShapeError
+from rulegrad.errors import ConfigError, DtypeError, GradientError, ModuleError, ShapeError
 
 
 def test_reductions_of_the_module_are_those_of_pytorch(any_device):
@@ -358,6 +358,17 @@ def test_derivatives_of_functions_at_tensors(any_device):
     module = nn.Module()
     module.register_module("a b", nn.Linear(1, 1))
     assert rg.Tensor().shape == (0,) and not rg.onnx.is_in_onnx_export() and rg.hub.get_dir().endswith("hub")
+    assert rg.float16.is_floating_point and not rg.int8.is_floating_point and not isinstance(1, rg.SymInt)
+    assert rg.finfo(rg.float16).tiny == 2**-14 and rg.finfo("bfloat16").resolution == 0.01
+    assert x.dtype not in (rg.complex32, rg.quint8)
+    with pytest.raises(DtypeError, match="complex32"):
+        x.to(dtype=rg.complex32)
+    rg._assert_async(x > 0)
+    with pytest.raises(RuntimeError, match="too large"):
+        rg._assert_async(x > 1, "too large")
+    tuples = importlib.import_module("rulegrad.nn.modules.utils")
+    assert tuples._pair(3) == (3, 3) and tuples._triple([1, 2, 3]) == (1, 2, 3)
+    assert tuples._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
     for name in ("utils.model_zoo", "utils.data._utils.collate", "_C"):
         importlib.import_module(f"rulegrad.{name}")
     assert [name for name, _ in module.named_children()] == ["a b"]

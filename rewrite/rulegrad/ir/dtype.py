@@ -163,6 +163,11 @@ class DType:
     def __repr__(self) -> str:
         return f"DType({self.name!r})"
 
+    @property
+    def is_floating_point(self) -> bool:
+        """`is_float`, under PyTorch's name."""
+        return self.is_float
+
     # ---- counterparts ----
 
     @property

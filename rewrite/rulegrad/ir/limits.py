@@ -23,6 +23,20 @@ class FloatInfo(NamedTuple):
     smallest_normal: float
     smallest_subnormal: float
 
+    @property
+    def tiny(self) -> float:
+        """`smallest_normal`, under its older name."""
+        return self.smallest_normal
+
+    @property
+    def resolution(self) -> float:
+        """10 to the power of minus the decimal digits that are always kept.
+
+        >>> finfo("float32").resolution
+        1e-06
+        """
+        return float(f"1e-{int(-math.log10(self.eps))}")
+
 
 class IntegerInfo(NamedTuple):
     """The ends of an integer dtype."""

@@ -21,19 +21,20 @@ PreHook = Callable[["Module", tuple[Any, ...]], Any]
 
 
 #: Attributes of a module that hold no part of it.
-NOT_WALKED: Final = ("_hooks", "_pre_hooks", "_kinds")
+NOT_WALKED: Final = ("_hooks", "_pre_hooks", "_load_hooks", "_loaded_hooks", "_kinds")
 
 
 class Handle:
-    """The handle that `register_forward_hook` and `register_forward_pre_hook` return."""
+    """The handle that `register_forward_hook` and the like return."""
 
-    def __init__(self, module: Module, hook: Hook | PreHook) -> None:
+    def __init__(self, module: Module, hook: Callable[..., Any]) -> None:
         self._module, self._hook = module, hook
 
     def remove(self) -> None:
         """The hook is no longer called."""
-        self._module._hooks = tuple(hook for hook in self._module._hooks if hook is not self._hook)
-        self._module._pre_hooks = tuple(hook for hook in self._module._pre_hooks if hook is not self._hook)
+        for name in ("_hooks", "_pre_hooks", "_load_hooks", "_loaded_hooks"):
+            left = tuple(hook for hook in getattr(self._module, name) if hook is not self._hook)
+            setattr(self._module, name, left)
 
 
 class Module(walking.Walked):
@@ -59,6 +60,8 @@ class Module(walking.Walked):
     _training = True
     _hooks: tuple[Hook, ...] = ()
     _pre_hooks: tuple[PreHook, ...] = ()
+    _load_hooks: tuple[Callable[..., Any], ...] = ()
+    _loaded_hooks: tuple[Callable[..., Any], ...] = ()
     _kinds: dict[str, walking.Kind]
 
     def forward(self, *arguments: Any, **more: Any) -> Any:
@@ -296,7 +299,43 @@ class Module(walking.Walked):
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> state.IncompatibleKeys:
         """Take the values of a state: ours, PyTorch's, or that of a file. `nn.state.load_state_dict` says more."""
-        return state.load_state_dict(self, state_dict, strict)
+        modules = list(self.named_modules())
+        if any(module._load_hooks for _, module in modules):
+            state_dict = dict(state_dict)  # which the hooks change
+        for path, module in modules:
+            for hook in module._load_hooks:
+                hook(module, state_dict, f"{path}." if path else "", {}, strict, [], [], [])
+        keys = state.load_state_dict(self, state_dict, strict)
+        for _, module in modules:
+            for hook in module._loaded_hooks:
+                hook(module, keys)
+        return keys
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Before `load_state_dict`, of this module or of one that holds it, call a hook that may change the state.
+
+        It is `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`, as
+        in PyTorch; the last four, and the metadata, are empty. prefix: the path of the module, with a dot.
+
+        >>> from rulegrad import Tensor, nn
+        >>> layer = nn.Linear(1, 1, bias=False)
+        >>> def renamed(module, state_dict, prefix, *rest):
+        ...     state_dict[prefix + "weight"] = state_dict.pop(prefix + "kernel")
+        >>> handle = layer.register_load_state_dict_pre_hook(renamed)
+        >>> _ = nn.Sequential(layer).load_state_dict({"0.kernel": Tensor([[3.0]])}); layer.weight.item()
+        3.0
+        """
+        self._load_hooks = (*self._load_hooks, hook)
+        return Handle(self, hook)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Handle:
+        """The same under PyTorch's older name, for a hook without the module unless `with_module`."""
+        return self.register_load_state_dict_pre_hook(hook if with_module else lambda _, *rest: hook(*rest))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """After `load_state_dict`, of this module or of one that holds it, call `hook(module, incompatible_keys)`."""
+        self._loaded_hooks = (*self._loaded_hooks, hook)
+        return Handle(self, hook)
 
     def to(self, target: Any = None, dtype: Any = None, *, device: str | None = None) -> Self:
         """Move all parameters and buffers to a device, and those of floats to a dtype. Returns the module.

@@ -20,7 +20,7 @@ from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import finfo, iinfo
 from rulegrad.nn import functional
-from rulegrad.pytorch import lists, reductions, windows
+from rulegrad.pytorch import absent, lists, reductions, windows
 from rulegrad.support.torch_names import (
     FUNCTIONAL,
     IN_PLACE,
@@ -132,6 +132,12 @@ def check(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
+def check_all(condition: Any, message: str = "_assert_async: a condition does not hold") -> None:
+    """`torch._assert_async`: raises RuntimeError unless all elements are true; the values are waited for."""
+    if not bool(condition.all()):
+        raise RuntimeError(message)
+
+
 def _making(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that makes a tensor, as a function with the arguments that PyTorch's have in common."""
     takes_dtype = "dtype" in inspect.signature(method).parameters
@@ -196,6 +202,8 @@ _VALUES: Final[dict[str, Any]] = {
     "Size": tuple, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
+    "_assert_async": check_all, "SymBool": absent.SymBool, "SymFloat": absent.SymFloat, "SymInt": absent.SymInt,
+    **absent.DTYPES,
     "meshgrid": meshgrid, "set_grad_enabled": set_grad_enabled, "asarray": as_tensor, "from_dlpack": from_dlpack,
     "get_autocast_gpu_dtype": get_autocast_dtype, "is_autocast_cpu_enabled": is_autocast_enabled,
     **{name: name for name in ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format")},

@@ -43,6 +43,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "nn.attention": ("pytorch.attention",),
     "nn.modules": ("nn", "pytorch.bases"),
     **{f"nn.modules.{name}": ("nn", "pytorch.bases") for name in _OF_NN.split()},
+    "nn.modules.utils": ("pytorch.tuples",),
     "nn.utils.fusion": ("nn.utils._fusion",),
     "nn.utils.rnn": ("pytorch.sequences",),
     **{f"optim.{name}": ("optim", "pytorch.bases") for name in _OPTIMIZERS.split()},

@@ -64,7 +64,7 @@ class TensorCore(NodeHolder):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> None:
-        """A tensor with the values of `data`: a number, nested lists, a NumPy array, a tensor, a UOp, or none.
+        """A tensor with the values of `data`: a number, nested lists, a NumPy array, a tensor, or a UOp.
 
         A tensor's gradient is not taken over; a UOp that was built on the nodes of tensors with gradients is a result
         of theirs (`apply_op` is the simpler way to one).

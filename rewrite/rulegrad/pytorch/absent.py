@@ -1,0 +1,43 @@
+"""Names of `torch` that sources ask about, and that no value here has: sizes of its tracer, dtypes of other devices."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["AbsentDtype", "SymBool", "SymFloat", "SymInt"]
+
+
+class SymInt:
+    """A size that PyTorch's tracer does not know: nothing is one, so `isinstance(n, SymInt)` is False."""
+
+
+class SymFloat:
+    """A number that PyTorch's tracer does not know: nothing is one."""
+
+
+class SymBool:
+    """A truth that PyTorch's tracer does not know: nothing is one."""
+
+
+class AbsentDtype:
+    """A dtype of PyTorch that no tensor has here: it equals no other, and a tensor of it is a DtypeError.
+
+    >>> from rulegrad import Tensor, complex32
+    >>> Tensor([1.0]).dtype in (complex32,)
+    False
+    """
+
+    is_floating_point = False
+    is_complex = False
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+
+#: By name. `chalf` is `complex32`.
+DTYPES: Final = {
+    name: AbsentDtype(name) for name in ("complex32", "float8_e4m3fnuz", "float8_e5m2fnuz", "qint32", "qint8", "quint8")
+}
