@@ -457,3 +457,15 @@ def test_hooks_of_load_state_dict():
         with pytest.raises(RulegradError):
             model.load_state_dict(given)
         assert len(seen) == 2 and list(model.state_dict()) == ["0.weight"]
+
+
+def test_one_name_of_a_tensor_is_enough_in_a_state():
+    """PyTorch does not look into lists, so its states have the other name only; nor have files names of tied weights."""
+    with config(device="numpy"):
+        model = nn.Module()
+        model.layers, model.first = [nn.Linear(1, 1, bias=False)], None
+        model.first = model.layers[0]
+        found = model.load_state_dict({"first.weight": Tensor([[2.0]])})
+        assert found == ([], []) and model.layers[0].weight.item() == 2.0
+        with pytest.raises(RulegradError, match=r"missing names \['first.weight', 'layers.0.weight'\]"):
+            model.load_state_dict({})

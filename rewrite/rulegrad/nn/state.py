@@ -60,8 +60,8 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     """Give the model's tensors the values in `state` (tensors or arrays, of the same shapes), cast to their dtypes.
 
     Takes what `safe_load` and `torch_load` give, running statistics included, and returns the names that were missing
-    or unknown. Nothing is changed when it raises. Raises ModuleError for such names, unless `strict` is False, and
-    ShapeError with all tensors whose shapes differ.
+    or unknown; of a tensor with several names one is enough. Nothing is changed when it raises. Raises ModuleError for
+    such names, unless `strict` is False, and ShapeError with all tensors whose shapes differ.
 
     >>> from rulegrad import Tensor, nn
     >>> layer = nn.Linear(2, 1, bias=False)
@@ -72,7 +72,9 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     """
     own = get_state_dict(model)
     state = _with_newer_names(own, state)
-    missing, unknown = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
+    given = {id(tensor) for name, tensor in own.items() if name in state}
+    missing = sorted(name for name in own.keys() - state.keys() if id(own[name]) not in given)
+    unknown = sorted(state.keys() - own.keys())
     if strict and (missing or unknown):
         raise ModuleError(
             f"load_state_dict: missing names {missing}, unknown names {unknown}; use strict=False to load what there is"
