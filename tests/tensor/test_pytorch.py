@@ -358,6 +358,15 @@ def test_derivatives_of_functions_at_tensors(any_device):
     module = nn.Module()
     module.register_module("a b", nn.Linear(1, 1))
     assert rg.Tensor().shape == (0,) and not rg.onnx.is_in_onnx_export() and rg.hub.get_dir().endswith("hub")
+    target, rows = rg.zeros(2), rg.tensor([[1.0, 5.0], [3.0, 2.0]])
+    assert rg.div(x, rg.tensor([2.0, 4.0]), out=target) is target and target.tolist() == [0.5, 0.5]
+    order = (rg.zeros(2, 2), rg.zeros(2, 2, dtype=rg.long))
+    assert rg.sort(rows, 1, out=order) is order and order[1].tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(ShapeError, match="make one alike"):
+        rg.exp(rows, out=target)
+    z = rg.tensor([1 + 2j])
+    assert rg.real(z).tolist() == [1.0] and rg.imag(z).tolist() == [2.0]
+    assert [n.item() for n in rg._foreach_norm([rows[0] * 0 + 1, x], ord=1)] == [2.0, 3.0]
     assert rg.float16.is_floating_point and not rg.int8.is_floating_point and not isinstance(1, rg.SymInt)
     assert rg.finfo(rg.float16).tiny == 2**-14 and rg.finfo("bfloat16").resolution == 0.01
     assert x.dtype not in (rg.complex32, rg.quint8)

@@ -29,12 +29,13 @@ def function_of_lists(name: str) -> Callable[..., Any]:
     if method is None:
         raise AttributeError(f"module 'rulegrad' has no attribute {name!r}: tensors have no method {of_each}")
     in_place = of_each.endswith("_")
+    renamed = {"ord": "p"} if of_each == "norm" else {}
 
     def function(tensors: Sequence[Tensor], *arguments: Any, **more: Any) -> Any:
         results = []
         for place, tensor in enumerate(tensors):
             given = [_entry(argument, place) for argument in arguments]
-            named = {key: _entry(value, place) for key, value in more.items() if key != "scalars"}
+            named = {renamed.get(key, key): _entry(value, place) for key, value in more.items() if key != "scalars"}
             if of_each in _NAMED and (len(given) > 2 or "scalars" in more):
                 named["value"] = given.pop() if len(given) > 2 else _entry(more["scalars"], place)
             results.append(method(tensor, *given, **named))

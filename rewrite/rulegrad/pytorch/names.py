@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from rulegrad.array_api import from_dlpack
-from rulegrad.errors import ConfigError, DtypeError
+from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import finfo, iinfo
 from rulegrad.nn import functional
@@ -155,10 +155,12 @@ def _making(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method as a function, which says so when it is not given a tensor."""
+    """A method as a function, which says so when it is not given a tensor. A tensor `out` takes the result."""
 
     @functools.wraps(method)
-    def function(*arguments: Any, **more: Any) -> Any:
+    def function(*arguments: Any, out: Any = None, **more: Any) -> Any:
+        if out is not None:
+            return _put(function(*arguments, **more), out)
         if arguments and isinstance(arguments[0], (bool, int, float, complex)):
             kind, given = type(arguments[0]).__name__, arguments[0]
             raise DtypeError(f"{method.__name__}: the first argument is a {kind}, not a Tensor; give Tensor({given!r})")
@@ -166,6 +168,28 @@ def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(more.pop("input"), **more)
         return method(*arguments, **more)
 
+    return function
+
+
+def _put(result: Any, out: Any) -> Any:
+    """`out`, a tensor or several, with the values of the result."""
+    for target, value in zip(out, result, strict=True) if isinstance(out, (list, tuple)) else [(out, result)]:
+        if target.shape != value.shape:
+            raise ShapeError(
+                f"out: a tensor of shape {target.shape} for a result of shape {value.shape}; make one alike"
+            )
+        target.copy_(value)
+    return out
+
+
+def _part(name: str) -> Callable[[Tensor], Tensor]:
+    """A property of tensors as a function: `torch.real(x)`."""
+
+    def function(input: Tensor) -> Tensor:
+        part: Tensor = getattr(input, name)
+        return part
+
+    function.__name__ = function.__qualname__ = name
     return function
 
 
@@ -236,7 +260,10 @@ def find(name: str) -> Any:
     if name in MAKING:
         return _making(getattr(Tensor, name))
     if name in METHODS or name in IN_PLACE:
-        is_method = inspect.isfunction(inspect.getattr_static(Tensor, name))
+        found = inspect.getattr_static(Tensor, name)
+        if isinstance(found, property):
+            return _part(name)
+        is_method = inspect.isfunction(found)
         return _of_a_tensor(getattr(Tensor, name)) if is_method else getattr(Tensor, name)
     if name in _VALUES:
         return _VALUES[name]
