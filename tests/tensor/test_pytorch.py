@@ -364,6 +364,11 @@ def test_derivatives_of_functions_at_tensors(any_device):
     assert rg.sort(rows, 1, out=order) is order and order[1].tolist() == [[0, 1], [1, 0]]
     with pytest.raises(ShapeError, match="make one alike"):
         rg.exp(rows, out=target)
+    assert rg.trace(rows).item() == 3.0
+    ones = rg.zeros(2, 2, dtype=rg.long).scatter(1, rg.tensor([[1], [0]]), 1.0)
+    assert ones.dtype == "int64" and ones.tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(DtypeError, match="float values do not fit"):
+        ones.scatter(1, rg.tensor([[1], [0]]), 0.5)
     z = rg.tensor([1 + 2j])
     assert rg.real(z).tolist() == [1.0] and rg.imag(z).tolist() == [2.0]
     assert [n.item() for n in rg._foreach_norm([rows[0] * 0 + 1, x], ord=1)] == [2.0, 3.0]

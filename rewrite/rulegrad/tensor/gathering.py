@@ -425,6 +425,8 @@ def scattered(self: Tensor, op: str, axis: int, places: Tensor, src: Operand, na
 def update_values(self: Tensor, src: Operand, shape: tuple[int, ...], name: str) -> Tensor:
     """What is put: of the tensor's dtype and of this shape, cut out of a larger tensor."""
     values: Any = as_operand(self, src, name)
+    if isinstance(values, float) and values.is_integer() and self.dtype.is_integer:
+        values = int(values)
     if result_dtype(self, values) != self.dtype:
         kind = type(values).__name__ if is_weak_scalar(values) else str(values.dtype)
         raise DtypeError(f"{name}: {kind} values do not fit a tensor of {self.dtype}; cast one of them")

@@ -19,19 +19,34 @@ passes
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, overload
+
 from rulegrad.workbench.tracing.document import FORMAT, VERSION, Selection
 from rulegrad.workbench.tracing.recorder import Trace
 
+if TYPE_CHECKING:
+    from rulegrad.tensor.tensor import Tensor
 
-def trace() -> Trace:
+
+@overload
+def trace() -> Trace: ...
+
+
+@overload
+def trace(input: Tensor) -> Tensor: ...
+
+
+def trace(input: Any = None) -> Any:
     """A trace to use with `with`: it has what any thread compiles inside the block, even if it was compiled before.
+
+    Of a matrix, PyTorch's function of this name: the sum of its diagonal.
 
     >>> with rg.trace() as t:
     ...     _ = rg.rewrite(UOp.const(2, "int32") + 3, "symbolic")
     >>> print(t.text().splitlines()[0])
     1 pass, 1 firing, 0 kernels
     """
-    return Trace()
+    return Trace() if input is None else input.trace()
 
 
 __all__ = ["FORMAT", "VERSION", "Selection", "Trace", "trace"]
