@@ -198,6 +198,22 @@ def test_second_derivatives_of_such_functions(any_device):
     assert not second.requires_grad and slope.requires_grad
 
 
+def test_a_mistake_in_a_backward_is_not_a_missing_gradient():
+    class Wrong(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient.no_such_method()
+
+    x = Tensor([1.0], requires_grad=True, device="numpy")
+    with pytest.raises(GradientError, match="Wrong.backward: .*no_such_method"):
+        Wrong.apply(x).sum().backward()
+        getattr(x, "grad", None)
+
+
 def test_gradients_of_given_tensors(any_device):
     x, other = Tensor([1.0, 2.0], requires_grad=True), Tensor([1.0], requires_grad=True)
     y = x * 3

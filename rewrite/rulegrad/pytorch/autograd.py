@@ -115,6 +115,8 @@ def _tracked(cls: type[Function], context: Context, results: Sequence[Any], plac
         context.saved_tensors = tuple(value if one is result else one for one in saved)  # for second derivatives
         try:
             found = cls.backward(context, *gradients)
+        except AttributeError as error:  # which `getattr(x, "grad", None)` would take for a missing gradient
+            raise GradientError(f"{cls.__name__}.backward: {error}") from error
         finally:
             context.saved_tensors = saved
         return _checked(cls.__name__, found if isinstance(found, tuple) else (found,), args)
