@@ -20,36 +20,8 @@ bool is_plain(PyObject* t) {
   return Py_TYPE(t) == g_tensors.type && uop_of(t) && at(t, g_tensors.view) == Py_None && at(t, g_tensors.tracked) == Py_False;
 }
 
-// Whether results of tensors with gradients have gradients, in this thread.
-thread_local bool t_gradients = true;
-
-// Whether a tensor is no leaf that waits for a buffer of its own.
-bool is_settled(PyObject* t) {
-  const Tensors& g = g_tensors;
-  return at(t, g.leaf) == Py_False || (Py_IS_TYPE(at(t, g.history), g.point) && node_of(t)->op == known_ops.BUFFER);
-}
-
-// The tensor that a view is a part of, or none.
-PyObject* base_of(PyObject* t) {
-  PyObject* view = at(t, g_tensors.view);
-  return view == Py_None ? Py_None : at(view, g_tensors.base_of_view);
-}
-
-// Whether a tensor's node is what an operation reads, and its gradient is recorded if it has one. Of a view's, the base is none
-// itself and has the node that the view was made from.
-bool is_operand(PyObject* t) {
-  const Tensors& g = g_tensors;
-  if (Py_TYPE(t) != g.type || !uop_of(t) || !is_settled(t) || (at(t, g.tracked) == Py_True && !t_gradients)) return false;
-  PyObject* base = base_of(t);
-  if (base == Py_None) return true;
-  return Py_TYPE(base) == g.type && uop_of(base) == at(at(t, g.view), g.root_of_view) && at(base, g.view) == Py_None && is_settled(base);
-}
-
-// What stands behind the graph, as `_past` has it.
-PyObject* past_of(PyObject* t) {
-  PyObject *own = at(t, g_tensors.history), *base = base_of(t);
-  return own == Py_None && base != Py_None ? at(base, g_tensors.history) : own;
-}
+// Whether a tensor's node is what an operation reads, and its gradient is recorded if it has one.
+bool is_operand(PyObject* t) { return is_current(t) && (at(t, g_tensors.tracked) == Py_False || t_gradients); }
 
 bool is_common_float(uint32_t dtype) {
   const DtypeInfo& info = dtype_info(dtype);
@@ -92,19 +64,6 @@ Ref expanded(Node* n, const std::vector<int64_t>& dims) {
   if (n->op == known_ops.CONST) return Ref::share(n);
   Ref made = own->rank < dims.size() ? with_shape("RESHAPE", n, padded) : Ref::share(n);
   return padded == dims ? made : with_shape("EXPAND", made.n, dims);
-}
-
-nb::object joined(PyObject* first, PyObject* second) {
-  if (second == Py_None || second == first) return nb::borrow(first);
-  if (first == Py_None) return nb::borrow(second);
-  return nb::steal(PyTuple_Pack(2, first, second));
-}
-
-// The text of both names, or null when they are different devices.
-PyObject* common_device(PyObject* first, PyObject* second) {
-  if (first == second || !PyUnicode_GET_LENGTH(second)) return first;
-  if (!PyUnicode_GET_LENGTH(first)) return second;
-  return PyUnicode_Compare(first, second) == 0 ? first : nullptr;
 }
 
 // A constant for a number beside a float; null for what Python has to look at.
@@ -154,9 +113,7 @@ nb::object computed(uint32_t op, bool swapped, PyObject* a, PyObject* b) {
   Ref made(build_node(op, -1, sources, 2, nullptr, 0));
   shape_of(made.n);
   const nb::object node = wrap(std::exchange(made.n, nullptr));
-  nb::object result = new_tensor(node, history, device);
-  put(result.ptr(), g.tracked, tracked);
-  return result;
+  return new_tensor(node, history, device, tracked);
 }
 
 // ---- operators ----

@@ -3,7 +3,12 @@
 
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+#include <cstring>
+#include <string>
 #include <unordered_map>
+
+#include "tensors.hpp"
 
 namespace rulegrad {
 
@@ -43,18 +48,30 @@ class GraphFunction {
     if (arguments.size() != parameters_)
       throw GraphError("a graph function of " + std::to_string(parameters_) + " parameters was given " + std::to_string(arguments.size()) + " nodes");
     std::vector<Ref> made;
-    made.reserve(parameters_ + steps_.size());
     for (const Handle& argument : arguments) made.push_back(argument.ref);
+    return wrap(built(std::move(made)));
+  }
+
+  size_t parameters() const { return parameters_; }
+
+  // The graph with these in the places of the parameters, with a reference for the caller.
+  Node* built(std::vector<Ref> made) const {
+    made.reserve(parameters_ + steps_.size());
     std::vector<Node*> sources;
     for (const Step& step : steps_) {
       Node* n = step.node.n;
       sources.assign(n->src, n->src + n->nsrc);
-      for (auto [place, number] : step.sources) sources[place] = made[number].n;
-      made.emplace_back(build_node(n->op, n->dtype, sources.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
+      bool is_alike = true;  // what was checked of the node is so of the new one
+      for (auto [place, number] : step.sources) {
+        sources[place] = made[number].n;
+        is_alike &= sources[place]->dtype == n->src[place]->dtype;
+      }
+      made.emplace_back(is_alike ? with_sources(n, sources.data())
+                                 : build_node(n->op, n->dtype, sources.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
     }
     Node* root = last_ < 0 ? root_.n : made[size_t(last_)].n;
     retain(root);
-    return wrap(root);
+    return root;
   }
 
  private:
@@ -78,6 +95,133 @@ class GraphFunction {
   int64_t last_;  // the number of the root; -1 where no parameter is below it
 };
 
+// What of the arguments of a call its graph depends on, as text, and the tensors among them.
+struct Kind {
+  static constexpr Py_ssize_t kLongest = 64;  // parts of an argument: more are data
+  static constexpr int kDeepest = 3;          // lists in lists
+  PyTypeObject* dtype;
+  std::string key;
+  std::vector<PyObject*> tensors, named;  // named: objects whose addresses are in the text
+
+  // False where Python has to look.
+  bool add(PyObject* value, int depth) {
+    PyTypeObject* type = Py_TYPE(value);
+    if (type == g_tensors.type) return add_tensor(value);
+    if (value == Py_None || value == Py_Ellipsis || type == &PyBool_Type) return put('c', value), true;
+    if (type == dtype) return put('d', value), named.push_back(value), true;
+    if (type == &PyLong_Type) {
+      int overflow;
+      const long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
+      return !overflow && (put('i', v), true);
+    }
+    if (type == &PyFloat_Type) return put('f', PyFloat_AS_DOUBLE(value)), true;  // 0.0 is another than -0.0
+    if (type == &PyUnicode_Type) return add_text(value);
+    if (type == &PySlice_Type) {
+      auto* slice = reinterpret_cast<PySliceObject*>(value);
+      key += 's';
+      for (PyObject* part : {slice->start, slice->stop, slice->step})
+        if ((part != Py_None && Py_TYPE(part) != &PyLong_Type) || !add(part, depth)) return false;
+      return true;
+    }
+    if ((type != &PyTuple_Type && type != &PyList_Type) || depth == kDeepest) return false;
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(value);
+    if (size > kLongest) return false;
+    put(type == &PyTuple_Type ? '(' : '[', size);
+    for (Py_ssize_t k = 0; k < size; k++)
+      if (!add(PySequence_Fast_GET_ITEM(value, k), depth + 1)) return false;
+    return true;
+  }
+
+  bool add_text(PyObject* value) {
+    Py_ssize_t size;
+    const char* text = PyUnicode_AsUTF8AndSize(value, &size);
+    if (!text) return PyErr_Clear(), false;
+    put('t', size);
+    key.append(text, size_t(size));
+    return true;
+  }
+
+  template <class T>
+  void put(char tag, T value) {
+    key += tag;
+    key.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+
+ private:
+  bool add_tensor(PyObject* t) {
+    if (!is_current(t)) return false;
+    Node* n = node_of(t);
+    const Shape* shape = shape_of(n);
+    key += at(t, g_tensors.tracked) == Py_True ? 'G' : 'T';
+    key += char(n->dtype);
+    put('r', shape->rank);
+    key.append(reinterpret_cast<const char*>(shape->dims), shape->rank * sizeof *shape->dims);
+    tensors.push_back(t);
+    return true;
+  }
+};
+
+// The graphs of a function of tensors by the kinds of its arguments, for calls that need nothing but the graph.
+class GraphTable {
+ public:
+  explicit GraphTable(nb::type_object dtype) : dtype_(std::move(dtype)) {}
+
+  // The result; none where Python has to see to it.
+  nb::object of(nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) const {
+    Kind kind = empty();
+    if (!nobody_watches() || !read(kind, arguments, more, autocast, checks)) return nb::none();
+    auto found = known_.find(kind.key);
+    if (found == known_.end()) return nb::none();
+    std::vector<Ref> nodes;
+    nb::object history = nb::none();
+    PyObject* device = at(kind.tensors[0], g_tensors.device);
+    for (PyObject* t : kind.tensors) {
+      nodes.push_back(Ref::share(node_of(t)));
+      history = joined(history.ptr(), past_of(t));
+      device = common_device(device, at(t, g_tensors.device));
+      if (!device) return nb::none();
+    }
+    const nb::object graph = found->second.graph;  // the table may be emptied by what is freed below
+    const nb::object tracked = found->second.tracked;
+    Ref made(nb::inst_ptr<GraphFunction>(graph)->built(std::move(nodes)));
+    shape_of(made.n);
+    return new_tensor(wrap(std::exchange(made.n, nullptr)), history, device, tracked.ptr());
+  }
+
+  // From now on calls of this kind are the graph with their tensors as parameters.
+  void keep(nb::tuple arguments, nb::dict more, nb::handle autocast, int checks, nb::object graph, bool tracked) {
+    Kind kind = empty();
+    if (!g_tensors.type || !read(kind, arguments, more, autocast, checks) || kind.tensors.empty()) return;
+    if (nb::cast<const GraphFunction&>(graph).parameters() != kind.tensors.size()) return;
+    if (known_.size() >= kMost) known_.clear();
+    Entry entry{std::move(graph), nb::bool_(tracked), {}};
+    for (PyObject* object : kind.named) entry.named.push_back(nb::borrow(object));
+    known_.insert_or_assign(std::move(kind.key), std::move(entry));
+  }
+
+ private:
+  static constexpr size_t kMost = 1000;
+  struct Entry {
+    nb::object graph, tracked;
+    std::vector<nb::object> named;
+  };
+
+  Kind empty() const { return {reinterpret_cast<PyTypeObject*>(dtype_.ptr()), {}, {}, {}}; }
+
+  static bool read(Kind& kind, nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) {
+    kind.put(t_gradients ? 'g' : 'n', checks);
+    if (!kind.add(autocast.ptr(), 0)) return false;
+    for (nb::handle value : arguments)
+      if (!kind.add(value.ptr(), 0)) return false;
+    for (auto [name, value] : more)
+      if (!kind.add_text(name.ptr()) || !kind.add(value.ptr(), 0)) return false;
+    return true;
+  }
+
+  nb::type_object dtype_;
+  std::unordered_map<std::string, Entry> known_;
+};
+
 }  // namespace
 
 void define_graph_function(nb::module_& m) {
@@ -85,6 +229,12 @@ void define_graph_function(nb::module_& m) {
       .def(nb::init<const Handle&, const std::vector<Handle>&>(), nb::arg("root"), nb::arg("parameters"))
       .def("apply", &GraphFunction::apply, nb::arg("arguments"),
            "The graph with nodes of the same shapes and dtypes in the places of the parameters.");
+  nb::class_<GraphTable>(m, "GraphTable", "The graphs of a function of tensors by the kinds of its arguments.")
+      .def(nb::init<nb::type_object>(), nb::arg("dtype"))
+      .def("of", &GraphTable::of, nb::arg("arguments"), nb::arg("more"), nb::arg("autocast").none(), nb::arg("checks"),
+           "The result of a call; None where Python has to see to it.")
+      .def("keep", &GraphTable::keep, nb::arg("arguments"), nb::arg("more"), nb::arg("autocast").none(), nb::arg("checks"), nb::arg("graph"),
+           nb::arg("tracked"), "From now on calls of this kind are the graph with their tensors as parameters.");
 }
 
 }  // namespace rulegrad

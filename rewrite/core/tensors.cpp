@@ -9,6 +9,7 @@
 namespace rulegrad {
 
 Tensors g_tensors;
+thread_local bool t_gradients = true;
 
 namespace {
 
@@ -54,7 +55,49 @@ bool nobody_watches() {
   return true;
 }
 
-nb::object new_tensor(nb::handle uop, nb::handle history, PyObject* device) {
+namespace {
+
+// Whether a tensor is no leaf that waits for a buffer of its own.
+bool is_settled(PyObject* t) {
+  const Tensors& g = g_tensors;
+  return at(t, g.leaf) == Py_False || (Py_IS_TYPE(at(t, g.history), g.point) && node_of(t)->op == known_ops.BUFFER);
+}
+
+// The tensor that a view is a part of, or none.
+PyObject* base_of(PyObject* t) {
+  PyObject* view = at(t, g_tensors.view);
+  return view == Py_None ? Py_None : at(view, g_tensors.base_of_view);
+}
+
+}  // namespace
+
+bool is_current(PyObject* t) {
+  const Tensors& g = g_tensors;
+  if (Py_TYPE(t) != g.type || !uop_of(t) || !is_settled(t)) return false;
+  PyObject* base = base_of(t);
+  if (base == Py_None) return true;
+  // The base is no view itself, and has the node that this one was made from.
+  return Py_TYPE(base) == g.type && uop_of(base) == at(at(t, g.view), g.root_of_view) && at(base, g.view) == Py_None && is_settled(base);
+}
+
+PyObject* past_of(PyObject* t) {
+  PyObject *own = at(t, g_tensors.history), *base = base_of(t);
+  return own == Py_None && base != Py_None ? at(base, g_tensors.history) : own;
+}
+
+nb::object joined(PyObject* first, PyObject* second) {
+  if (second == Py_None || second == first) return nb::borrow(first);
+  if (first == Py_None) return nb::borrow(second);
+  return nb::steal(PyTuple_Pack(2, first, second));
+}
+
+PyObject* common_device(PyObject* first, PyObject* second) {
+  if (first == second || !PyUnicode_GET_LENGTH(second)) return first;
+  if (!PyUnicode_GET_LENGTH(first)) return second;
+  return PyUnicode_Compare(first, second) == 0 ? first : nullptr;
+}
+
+nb::object new_tensor(nb::handle uop, nb::handle history, PyObject* device, PyObject* tracked) {
   const Tensors& g = g_tensors;
   nb::object made = nb::steal(g.type->tp_alloc(g.type, 0));
   if (!made.is_valid()) throw nb::python_error();
@@ -63,7 +106,7 @@ nb::object new_tensor(nb::handle uop, nb::handle history, PyObject* device) {
   put(t, g.view, Py_None);
   put(t, g.changes, g.zero);
   put(t, g.device, device);
-  put(t, g.tracked, Py_False);
+  put(t, g.tracked, tracked);
   put(t, g.leaf, Py_False);
   put(t, g.gradient_of, g.nothing);
   put(t, g.grad, Py_None);

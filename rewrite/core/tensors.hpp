@@ -31,8 +31,18 @@ void set_off(bool off);
 bool is_off();
 // Whether operations and launches may go unseen.
 bool nobody_watches();
+// Whether results of tensors with gradients have gradients, in this thread.
+extern thread_local bool t_gradients;
+// Whether what a tensor holds is its node: it is no leaf that waits for a buffer, and no view that has to be made again.
+bool is_current(PyObject* tensor);
+// What stands behind the graph, as `_past` has it.
+PyObject* past_of(PyObject* tensor);
+// The history of a result of two operands.
+nb::object joined(PyObject* first, PyObject* second);
+// The text of both names, or null when they are different devices.
+PyObject* common_device(PyObject* first, PyObject* second);
 // A new tensor for a node.
-nb::object new_tensor(nb::handle uop, nb::handle history, PyObject* device);
+nb::object new_tensor(nb::handle uop, nb::handle history, PyObject* device, PyObject* tracked = Py_False);
 // The buffer in which a tensor's values are, borrowed; null where they are not in one, or where Python has to look.
 BufferBase* buffer_of(PyObject* tensor);
 

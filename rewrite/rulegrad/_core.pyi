@@ -509,6 +509,23 @@ class GraphFunction:
     def apply(self, arguments: Sequence[UOp]) -> UOp:
         """The graph with nodes of the same shapes and dtypes in the places of the parameters. Raises GraphError."""
 
+class GraphTable:
+    """The graphs of a function of tensors by the kinds of its arguments; dtype: the class of dtypes."""
+
+    def __init__(self, dtype: type[DType]) -> None: ...
+    def of(self, arguments: tuple[Any, ...], more: dict[str, Any], autocast: DType | None, checks: int) -> Any:
+        """The result of a call; None where Python has to see to it."""
+    def keep(
+        self,
+        arguments: tuple[Any, ...],
+        more: dict[str, Any],
+        autocast: DType | None,
+        checks: int,
+        graph: GraphFunction,
+        tracked: bool,
+    ) -> None:
+        """From now on calls of this kind are the graph with their tensors as parameters."""
+
 def gradients_enabled() -> bool:
     """False inside `no_grad`, of this thread."""
 

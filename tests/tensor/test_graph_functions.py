@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rulegrad
 from rulegrad import Tensor, autocast, jit, no_grad
 from rulegrad.config import config
 from rulegrad.errors import CaptureError, DeviceError, IndexRangeError, RulegradError, ShapeError
+from rulegrad.runtime.eager import eager, follow_settings
 from rulegrad.tensor import graph_functions
 
 pytestmark = pytest.mark.usefixtures("on_the_interpreter")
@@ -101,6 +103,27 @@ CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "adaptive_avg_pool1d": lambda: (floats(1, 2, 6), 4),
     "adaptive_avg_pool2d": lambda: (floats(1, 2, 6, 6), 3),
     "adaptive_avg_pool3d": lambda: (floats(1, 2, 4, 4, 4), 2),
+    "masked_fill": lambda: (floats(3, 4), floats(4) > 0.5, 2.0),
+    "clamp": lambda: (floats(3, 4), 0.25, None),
+    "pow": lambda: (floats(3, 4), 3),
+    "bitwise_not": lambda: (Tensor([0, 3, 1]),),
+}
+CALLS |= {
+    name: lambda: (floats(3, 4),)
+    for name in (
+        *("relu", "leaky_relu", "relu6", "hardtanh", "hardshrink", "softshrink", "sigmoid", "silu", "softplus"),
+        *("rsqrt", "sinc", "logit", "isinf", "isfinite", "logical_not"),
+    )
+}
+CALLS |= {
+    name: lambda: (floats(3, 4), floats(4))
+    for name in (
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "floor_divide", "remainder"),
+        *("logical_and", "logical_or", "logical_xor", "logaddexp", "hypot"),
+    )
+}
+CALLS |= {
+    name: lambda: (Tensor([0, 3, 1]), Tensor([[1], [2]])) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")
 }
 
 
@@ -115,6 +138,7 @@ def in_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tensor]:
     def call(name: str, *arguments: Any, **more: Any) -> Tensor:
         with monkeypatch.context() as patch:
             patch.setattr(graph_functions, "_kind", not_known)
+            patch.setattr(eager, "is_off", True)
             found: Tensor = getattr(Tensor, name)(*arguments, **more)
         return found
 
@@ -124,6 +148,7 @@ def in_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tensor]:
 @pytest.mark.parametrize("tracked", [False, True])
 @pytest.mark.parametrize("name", CALLS)
 def test_graphs_are_those_of_python(name: str, tracked: bool, in_python: Callable[..., Tensor]) -> None:
+    follow_settings()  # the engine's table of graphs is in use
     for round_ in range(4):
         arguments = CALLS[name]()
         for k, argument in enumerate(arguments):
@@ -310,3 +335,21 @@ def test_a_view_follows_its_base() -> None:
     for k in range(3):
         x += 1
         assert row.sum().item() == 3.0 + 3 * (k + 1)
+
+
+def test_arguments_that_differ_in_little_are_of_different_kinds(in_python: Callable[..., Tensor]) -> None:
+    follow_settings()
+    x = floats(2, 3)
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("leaky_relu", (x, 0.0), {}), ("leaky_relu", (x, -0.0), {}), ("clamp", (x, 0, None), {}), ("clamp", (x, None, 0), {}),
+        ("clamp", (x, 0.0, 1), {}), ("clamp", (x, False, 1), {}), ("clamp", (x,), {"max": 0}), ("clamp", (x,), {"min": 0}),
+        ("sum", (x, 0), {}), ("sum", (x, (0,)), {}), ("sum", (x, (0, 1)), {}), ("sum", (x, 0, True), {}), ("sum", (x, 1), {}),
+        ("sum", (floats(3, 2), 1), {}), ("sum", (floats(6), 0), {}), ("sum", (x.half(), 0), {}), ("sum", (x.T, 0), {}),
+        ("pow", (x, 2), {}), ("pow", (x, 2.0), {}), ("pow", (x, 2**40), {}), ("softmax", (x, -1, "float64"), {}),
+        ("softmax", (x, -1, rulegrad.float64), {}), ("softmax", (x, -1, rulegrad.float16), {}), ("softmax", (x, -1, None), {}),
+    ]  # fmt: skip
+    for _ in range(4):
+        for name, arguments, more in calls:
+            found = getattr(Tensor, name)(*arguments, **more)
+            wanted = in_python(name, *arguments, **more)
+            assert found.uop == wanted.uop, (name, arguments[1:], more)

@@ -29,6 +29,7 @@ _TANHSHRINK_SERIES: Final = tuple(2 * k / math.factorial(2 * k + 1) for k in ran
 # ---- pieces of lines ----
 
 
+@built_once
 def hardtanh(self: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """The values limited to `min_val … max_val`, with gradient 0 at the limits.
 
@@ -41,6 +42,7 @@ def hardtanh(self: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tenso
     return (self <= min_val).where(min_val, (self >= max_val).where(max_val, self))
 
 
+@built_once
 def relu6(self: Tensor) -> Tensor:
     """`min(max(self, 0), 6)`
 
@@ -71,6 +73,7 @@ def hardswish(self: Tensor) -> Tensor:
     return self * self.hardsigmoid()
 
 
+@built_once
 def threshold(self: Tensor, threshold: float, value: float) -> Tensor:
     """The element where it is above `threshold`, `value` elsewhere.
 
@@ -80,6 +83,7 @@ def threshold(self: Tensor, threshold: float, value: float) -> Tensor:
     return (self <= threshold).where(value, self)
 
 
+@built_once
 def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     """0 where the absolute value is at most `lambd`, the element elsewhere.
 
@@ -89,6 +93,7 @@ def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     return (self.abs() <= lambd).where(0, self)
 
 
+@built_once
 def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     """The element moved towards 0 by `lambd`, not beyond 0.
 

@@ -130,6 +130,7 @@ def _rounded_quotient(self: Tensor, other: Operand, swapped: bool, mode: str) ->
     return below.add(below.less(0).logical_and(is_exact.logical_not()).cast(below.dtype))
 
 
+@built_once
 def floor_divide(self: Tensor, other: Operand, *, swapped: bool = False) -> Tensor:
     """`self // other`, rounded down; an integer divided by zero gives 0.
 
@@ -158,6 +159,7 @@ def floor_divide(self: Tensor, other: Operand, *, swapped: bool = False) -> Tens
     return finite.where(whole.equal(0).where(quotient.mul(0.0), whole), quotient).cast(dtype)
 
 
+@built_once
 def remainder(self: Tensor, other: Operand, *, swapped: bool = False) -> Tensor:
     """`self % other`, with the sign of the divisor, exactly, as in Python; an integer modulo zero gives 0.
 
@@ -193,6 +195,7 @@ def _exact_floats(self: Tensor, other: Operand, dtype: DType, swapped: bool) -> 
     return (a.cast(float32), b.cast(float32)) if dtype.bits < float32.bits else (a, b)
 
 
+@built_once
 def pow(self: Tensor, exponent: Operand, *, swapped: bool = False) -> Tensor:
     """`self ** exponent`. Whole exponents up to 4 are multiplications, 0.5 is a square root.
 
@@ -287,6 +290,7 @@ def _is_beyond(self: Tensor, value: Any, side: int) -> bool:
     return not fits(value, self.dtype) and (value > 0) == (side > 0)
 
 
+@built_once
 def clamp(self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """PyTorch's name of `clip`; of floats, limits in tensors of integers are taken in the floats' dtype, as there.
 
@@ -306,6 +310,7 @@ def clamp(self: Tensor, min: Operand | None = None, max: Operand | None = None) 
 def where(self: Tensor) -> tuple[Tensor, ...]: ...
 @overload
 def where(self: Tensor, chosen: Operand, otherwise: Operand) -> Tensor: ...
+@built_once
 def where(self: Tensor, chosen: Operand | None = None, otherwise: Operand | None = None) -> Any:
     """`chosen` where this tensor of bools is true, `otherwise` elsewhere; `Tensor.where(condition, a, b)` as well.
 
@@ -355,6 +360,7 @@ def _compare(self: Tensor, op: str, other: Operand, name: str, swapped: bool = F
     return binary(self, op, other, name, swapped, dtype)
 
 
+@built_once
 def equal(self: Tensor, other: Operand) -> Tensor:
     """`self == other`, a bool for each element.
 
@@ -364,6 +370,7 @@ def equal(self: Tensor, other: Operand) -> Tensor:
     return _compare(self, "CMPEQ", other, "equal")
 
 
+@built_once
 def not_equal(self: Tensor, other: Operand) -> Tensor:
     """`self != other`, a bool for each element.
 
@@ -373,6 +380,7 @@ def not_equal(self: Tensor, other: Operand) -> Tensor:
     return _compare(self, "CMPNE", other, "not_equal")
 
 
+@built_once
 def less(self: Tensor, other: Operand) -> Tensor:
     """`self < other`, a bool for each element.
 
@@ -382,6 +390,7 @@ def less(self: Tensor, other: Operand) -> Tensor:
     return _compare(self, "CMPLT", other, "less")
 
 
+@built_once
 def less_equal(self: Tensor, other: Operand) -> Tensor:
     """`self <= other`, a bool for each element.
 
@@ -391,6 +400,7 @@ def less_equal(self: Tensor, other: Operand) -> Tensor:
     return _compare(self, "CMPLE", other, "less_equal")
 
 
+@built_once
 def greater(self: Tensor, other: Operand) -> Tensor:
     """`self > other`, a bool for each element.
 
@@ -400,6 +410,7 @@ def greater(self: Tensor, other: Operand) -> Tensor:
     return _compare(self, "CMPLT", other, "greater", swapped=True)
 
 
+@built_once
 def greater_equal(self: Tensor, other: Operand) -> Tensor:
     """`self >= other`, a bool for each element.
 
@@ -422,6 +433,7 @@ def _bitwise(self: Tensor, op: str, other: Operand, name: str, swapped: bool = F
     return binary(self, op, other, name, swapped, dtype)
 
 
+@built_once
 def bitwise_and(self: Tensor, other: Operand) -> Tensor:
     """`self & other`; logical and of bools.
 
@@ -431,6 +443,7 @@ def bitwise_and(self: Tensor, other: Operand) -> Tensor:
     return _bitwise(self, "AND", other, "bitwise_and")
 
 
+@built_once
 def bitwise_or(self: Tensor, other: Operand) -> Tensor:
     """`self | other`; logical or of bools.
 
@@ -440,6 +453,7 @@ def bitwise_or(self: Tensor, other: Operand) -> Tensor:
     return _bitwise(self, "OR", other, "bitwise_or")
 
 
+@built_once
 def bitwise_xor(self: Tensor, other: Operand) -> Tensor:
     """`self ^ other`; logical exclusive or of bools.
 
@@ -449,6 +463,7 @@ def bitwise_xor(self: Tensor, other: Operand) -> Tensor:
     return _bitwise(self, "XOR", other, "bitwise_xor")
 
 
+@built_once
 def bitwise_not(self: Tensor) -> Tensor:
     """`~self`; logical not of bools. Raises DtypeError for floats.
 
@@ -460,6 +475,7 @@ def bitwise_not(self: Tensor) -> Tensor:
     return unary(self, "NOT")
 
 
+@built_once
 def logical_not(self: Tensor) -> Tensor:
     """Whether an element is zero (or False).
 
@@ -469,6 +485,7 @@ def logical_not(self: Tensor) -> Tensor:
     return unary(self.cast("bool"), "NOT")
 
 
+@built_once
 def logical_and(self: Tensor, other: Operand) -> Tensor:
     """Whether both elements are true (not zero).
 
@@ -478,6 +495,7 @@ def logical_and(self: Tensor, other: Operand) -> Tensor:
     return _logical(self, "AND", other, "logical_and")
 
 
+@built_once
 def logical_or(self: Tensor, other: Operand) -> Tensor:
     """Whether one of the elements is true (not zero).
 
@@ -487,6 +505,7 @@ def logical_or(self: Tensor, other: Operand) -> Tensor:
     return _logical(self, "OR", other, "logical_or")
 
 
+@built_once
 def logical_xor(self: Tensor, other: Operand) -> Tensor:
     """Whether exactly one of the elements is true (not zero).
 

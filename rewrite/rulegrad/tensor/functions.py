@@ -9,6 +9,7 @@ from rulegrad.ir.limits import finfo
 from rulegrad.tensor.arithmetic import from_parts
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.elementwise import unary
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 from rulegrad.tensor.transcendental import as_floating, in_float32
@@ -69,6 +70,7 @@ def trunc(self: Tensor) -> Tensor:
 # ---- kinds of values ----
 
 
+@built_once
 def isinf(self: Tensor, detect_positive: bool = True, detect_negative: bool = True) -> Tensor:
     """Whether an element is infinite, of either sign; a complex number, whether one of its parts is.
 
@@ -87,6 +89,7 @@ def isinf(self: Tensor, detect_positive: bool = True, detect_negative: bool = Tr
     return self.equal(math.inf) & detect_positive | self.equal(-math.inf) & detect_negative
 
 
+@built_once
 def isfinite(self: Tensor) -> Tensor:
     """Whether an element (each part of a complex number) is neither infinite nor nan.
 
@@ -103,6 +106,7 @@ def isfinite(self: Tensor) -> Tensor:
 # ---- activations ----
 
 
+@built_once
 def relu(self: Tensor) -> Tensor:
     """`max(self, 0)`, with gradient 0 at 0; nan stays nan.
 
@@ -112,6 +116,7 @@ def relu(self: Tensor) -> Tensor:
     return (self <= 0).where(0, self)
 
 
+@built_once
 def leaky_relu(self: Tensor, slope: float = 0.01) -> Tensor:
     """The element where it is positive, `slope` times it elsewhere.
 
@@ -121,6 +126,7 @@ def leaky_relu(self: Tensor, slope: float = 0.01) -> Tensor:
     return (self <= 0).where(self * slope, self)
 
 
+@built_once
 @in_float32
 def sigmoid(self: Tensor) -> Tensor:
     """`1 / (1 + exp(-self))`, without overflow on either side.
@@ -134,6 +140,7 @@ def sigmoid(self: Tensor) -> Tensor:
     return negative.where(small, 1.0) / (small + 1.0)
 
 
+@built_once
 @in_float32
 def silu(self: Tensor) -> Tensor:
     """`self * sigmoid(self)`, also called swish.
@@ -144,6 +151,7 @@ def silu(self: Tensor) -> Tensor:
     return self * self.sigmoid()
 
 
+@built_once
 @in_float32
 def softplus(self: Tensor, beta: float = 1.0, threshold: float | None = None) -> Tensor:
     """`log(1 + exp(beta * self)) / beta`, without overflow.

@@ -279,6 +279,7 @@ def put(self: Tensor, index: Indices, source: Operand, accumulate: bool = False)
 # ---- masks ----
 
 
+@built_once
 def masked_fill(self: Tensor, mask: Operand, value: Operand) -> Tensor:
     """`value` where the mask (bools, which are broadcast) is true, the tensor's own elements elsewhere.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from rulegrad._core import GraphFunction
+from rulegrad._core import GraphFunction, GraphTable
 from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -113,15 +113,20 @@ def built_once(function: F) -> F:
     """The function, whose result is one tensor, a new one, and depends on nothing but its arguments."""
     known: dict[Hashable, _Built | None] = {}  # None: built in Python each time
     seen: set[Hashable] = set()  # once
+    table = GraphTable(DType)
 
     @wraps(function)
     def method(*arguments: Any, **more: Any) -> Any:
+        autocast, checks = autocasting.autocast_dtype(), config.check_indices
+        found = table.of(arguments, more, autocast, checks)
+        if found is not None:
+            return found
         tensors: list[TensorCore] = []
         try:
             kind = (
                 *[_kind(value, tensors) for value in arguments],
                 *[(name, _kind(value, tensors)) for name, value in more.items()],
-                gradients_enabled(), autocasting.autocast_dtype(), config.check_indices,
+                gradients_enabled(), autocast, checks,
             )  # fmt: skip
         except TypeError:  # an array, or a long list
             return function(*arguments, **more)
@@ -135,7 +140,11 @@ def built_once(function: F) -> F:
             for kept in (known, seen):
                 if len(kept) >= _MOST:
                     kept.clear()
-        return function(*arguments, **more) if built is None else built.of(tensors)
+        if built is None:
+            return function(*arguments, **more)
+        if not built.checks:
+            table.keep(arguments, more, autocast, checks, built.graph, built.tracked)
+        return built.of(tensors)
 
     return cast("F", method)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from rulegrad._core import operator_of
@@ -21,7 +22,7 @@ def operators(function: Function, reflected_name: str, symbol: str) -> tuple[Fun
 
     The function of the reflected operator is the same one, with `swapped=True` where that makes a difference.
     """
-    swapped = {"swapped": True} if "swapped" in (function.__kwdefaults__ or {}) else {}
+    swapped = {"swapped": True} if "swapped" in (inspect.unwrap(function).__kwdefaults__ or {}) else {}
 
     def reflected(self: Tensor, other: Operand) -> Any:
         return function(self, other, **swapped)

@@ -13,6 +13,7 @@ from rulegrad.ir.dtype import float32
 from rulegrad.tensor import special as functions
 from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.elementwise import binary, unary
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, float_dtype, result_dtype
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def as_floating(self: Tensor) -> Tensor:
     return self.cast(float_dtype(self.dtype))
 
 
+@built_once
 def _float_unary(self: Tensor, op: str) -> Tensor:
     return unary(as_floating(self), op)
 
@@ -126,6 +128,7 @@ def log1p(self: Tensor) -> Tensor:
     return _float_unary(self, "LOG1P")
 
 
+@built_once
 @in_float32
 def logaddexp(self: Tensor, other: Operand) -> Tensor:
     """`log(exp(self) + exp(other))`, without overflow.
@@ -169,6 +172,7 @@ def sqrt(self: Tensor) -> Tensor:
     return _float_unary(self, "SQRT")
 
 
+@built_once
 def rsqrt(self: Tensor) -> Tensor:
     """`1 / sqrt(self)`
 
@@ -196,6 +200,7 @@ def square(self: Tensor) -> Tensor:
     return self * self
 
 
+@built_once
 def hypot(self: Tensor, other: Operand) -> Tensor:
     """`sqrt(self**2 + other**2)`, without overflow; inf beside an infinity, even for nan.
 
@@ -291,6 +296,7 @@ def rad2deg(self: Tensor) -> Tensor:
     return as_floating(self) * (180.0 / math.pi)
 
 
+@built_once
 @in_float32
 def sinc(self: Tensor) -> Tensor:
     """`sin(pi * self) / (pi * self)`, and 1 at 0; near 0 by its power series, so that gradients have all digits.
@@ -468,6 +474,7 @@ def polygamma(self: Tensor, n: int) -> Tensor:
     return x._result(UOp("POLYGAMMA", (x.uop,), order=order)) if order else self.digamma()
 
 
+@built_once
 @in_float32
 def logit(self: Tensor, eps: float | None = None) -> Tensor:
     """`log(p / (1 - p))` of a probability p, the inverse of `sigmoid`; with `eps`, p is limited to eps … 1 - eps.
