@@ -96,7 +96,7 @@ class GraphFunction {
 };
 
 // What of the arguments of a call its graph depends on, as text, and the tensors among them.
-struct Kind {
+struct CallKind {
   static constexpr Py_ssize_t kLongest = 64;  // parts of an argument: more are data
   static constexpr int kDeepest = 3;          // lists in lists
   PyTypeObject* dtype;
@@ -168,7 +168,7 @@ class GraphTable {
 
   // The result; none where Python has to see to it.
   nb::object of(nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) const {
-    Kind kind = empty();
+    CallKind kind = empty();
     if (!nobody_watches() || !read(kind, arguments, more, autocast, checks)) return nb::none();
     auto found = known_.find(kind.key);
     if (found == known_.end()) return nb::none();
@@ -190,7 +190,7 @@ class GraphTable {
 
   // From now on calls of this kind are the graph with their tensors as parameters.
   void keep(nb::tuple arguments, nb::dict more, nb::handle autocast, int checks, nb::object graph, bool tracked) {
-    Kind kind = empty();
+    CallKind kind = empty();
     if (!g_tensors.type || !read(kind, arguments, more, autocast, checks) || kind.tensors.empty()) return;
     if (nb::cast<const GraphFunction&>(graph).parameters() != kind.tensors.size()) return;
     if (known_.size() >= kMost) known_.clear();
@@ -206,9 +206,9 @@ class GraphTable {
     std::vector<nb::object> named;
   };
 
-  Kind empty() const { return {reinterpret_cast<PyTypeObject*>(dtype_.ptr()), {}, {}, {}}; }
+  CallKind empty() const { return {reinterpret_cast<PyTypeObject*>(dtype_.ptr()), {}, {}, {}}; }
 
-  static bool read(Kind& kind, nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) {
+  static bool read(CallKind& kind, nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) {
     kind.put(t_gradients ? 'g' : 'n', checks);
     if (!kind.add(autocast.ptr(), 0)) return false;
     for (nb::handle value : arguments)
