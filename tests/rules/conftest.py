@@ -19,7 +19,7 @@ Compute = Callable[[UOp, dict[UOp, Array]], Array]
 _LEAVES = frozenset(("CONST", "BUFFER", "RANGE"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # other files' tests look at all rules in force
 def lower() -> Iterator[Lower]:
     """`lower(graph, *passes)`: the graph as these passes (`decompose`) leave it for the target `bare`.
 
