@@ -25,10 +25,12 @@ try:
         OPTIMIZERS,
         PLATEAUS,
         SCHEDULES,
+        SEARCHES,
         STEPS,
         course,
         gradients,
         has_gradient,
+        search,
         starts,
         two_groups,
     )
@@ -85,14 +87,14 @@ def test_optimizer_on_devices(device, name):
         np.testing.assert_allclose(_flat(parameter), expected, 1e-7, 1e-8)
 
 
-@pytest.mark.parametrize("name", ["AdamW_1", "SGD_3", "RMSprop_1", "Adagrad_complex", "NAdam_1"])
+@pytest.mark.parametrize("name", ["AdamW_1", "SGD_3", "RMSprop_1", "Adagrad_complex", "NAdam_1", "Rprop_1", "ASGD_1"])
 def test_the_state_of_pytorch_is_loaded(any_device, name):
     case, known = OPTIMIZERS[name], VALUES["optimizers"][name]["state"]
     parameters = _parameters(case.dtype)
     state: dict[int, dict[str, Any]] = {0: {}, 1: {}}
     for key, values in known.items():
         place, _, kind = key.partition(".")
-        shared = kind in ("step", "mu_product")
+        shared = kind in ("step", "mu_product", "eta", "mu")
         array = np.array(values[0] if shared else values)
         if not shared:
             pairs = array.reshape(-1, 2) if case.dtype == "complex128" else array
@@ -108,6 +110,52 @@ def test_the_state_of_pytorch_is_loaded(any_device, name):
     for key, values in known.items():
         place, _, kind = key.partition(".")
         np.testing.assert_allclose(_flat(found["state"][int(place)][kind]), values, 1e-8)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_lbfgs(any_device, name):
+    parameters = _parameters("complex128" if "complex" in name else "float64")
+    losses, optimizer = search(optim.LBFGS, name, parameters)
+    known = VALUES["searches"][name]
+    np.testing.assert_allclose(losses, known["losses"], 1e-7, 1e-9)
+    for parameter, expected in zip(parameters, known["parameters"], strict=True):
+        np.testing.assert_allclose(_flat(parameter), expected, 1e-6, 1e-7)
+    state = optimizer.state_dict()["state"][0]
+    assert [state["n_iter"], state["func_evals"], len(state["old_dirs"])] == known["counts"]
+
+
+def test_lbfgs_goes_on_with_its_state(any_device):
+    losses, first = search(optim.LBFGS, "wolfe", _parameters("float64"), 1)
+    # PyTorch's state has tensors of its own, which are arrays here, and room for shares.
+    state = first.state_dict()
+    kept = {
+        name: [np.array(one) for one in value] if isinstance(value, list) else value
+        for name, value in state["state"][0].items()
+    }
+    state["state"] = {0: {**kept, "al": [None] * 100}}
+
+    def resumed(parameters: list[Tensor], **options: Any) -> optim.Optimizer:
+        other = optim.LBFGS(parameters, **options)
+        other.load_state_dict(state)
+        return other
+
+    more, _ = search(resumed, "wolfe", first.parameters, 2)
+    np.testing.assert_allclose([*losses, *more], VALUES["searches"]["wolfe"]["losses"], 1e-7)
+
+
+def test_lbfgs_says_what_it_cannot_do():
+    one, other = Tensor([1.0], requires_grad=True), Tensor([1.0], requires_grad=True)
+    with pytest.raises(ConfigError, match="one group of parameters"):
+        optim.LBFGS([{"params": [one]}, {"params": [other]}])
+    with pytest.raises(ConfigError, match="use None or 'strong_wolfe'"):
+        optim.LBFGS([one], line_search_fn="armijo")
+    search = optim.LBFGS([one])
+    with pytest.raises(ConfigError, match=r"step\(closure\)"):
+        search.step()
+    with pytest.raises(ConfigError, match=r"step\(closure\)"):
+        search.step_unless(Tensor(True))
+    with pytest.raises(ConfigError, match="between 0 and 1, and one above 1"):
+        optim.Rprop([one], etas=(1.2, 0.5))
 
 
 def test_loading_replaces_all_of_the_state(any_device):

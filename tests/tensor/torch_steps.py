@@ -88,6 +88,14 @@ _OPTIONS = {
     ],
     "Adagrad": [lambda o, p: o.Adagrad(p, 0.1), lambda o, p: o.Adagrad(p, 0.1, 0.1, 0.1, 0.2, maximize=True)],
     "Adadelta": [lambda o, p: o.Adadelta(p), lambda o, p: o.Adadelta(p, 0.5, 0.8, 1e-3, 0.1, maximize=True)],
+    "Rprop": [
+        lambda o, p: o.Rprop(p, 0.1),
+        lambda o, p: o.Rprop(p, 0.1, (0.3, 1.5), (0.02, 0.2), maximize=True),
+    ],
+    "ASGD": [
+        lambda o, p: o.ASGD(p, 0.1),
+        lambda o, p: o.ASGD(p, 0.1, 0.1, 0.5, 3.0, 0.1, maximize=True),
+    ],
 }
 OPTIMIZERS = {
     **{f"{name}_{k}": Descent(make) for name, makes in _OPTIONS.items() for k, make in enumerate(makes)},
@@ -97,6 +105,35 @@ OPTIMIZERS = {
         lambda o, p: o.AdamW([{"params": p[:1], "lr": 0.2, "betas": (0.5, 0.9)}, {"params": p[1:], "weight_decay": 0.5}], 0.1)
     ),
 }  # fmt: skip
+
+#: Searches of LBFGS, by options: each step computes the loss several times.
+SEARCHES: dict[str, dict[str, Any]] = {
+    "fixed": {"lr": 0.02, "max_iter": 5},
+    "short_history": {"lr": 0.01, "max_iter": 6, "history_size": 2},
+    "wolfe": {"line_search_fn": "strong_wolfe", "max_iter": 6},
+    "wolfe_few": {"line_search_fn": "strong_wolfe", "lr": 3.0, "max_eval": 5, "history_size": 3},
+    "wolfe_gradient": {"line_search_fn": "strong_wolfe", "tolerance_grad": 0.5},
+    "wolfe_change": {"line_search_fn": "strong_wolfe", "tolerance_change": 0.05},
+    "wolfe_complex": {"line_search_fn": "strong_wolfe", "max_iter": 4},
+}
+
+
+def search(make: Callable[..., Any], name: str, parameters: list[Any], steps: int = 3) -> tuple[list[float], Any]:
+    """The losses before the steps of a search, and the optimizer."""
+    optimizer = make(parameters, **SEARCHES[name])
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        matrix, line = parameters
+        if "complex" in name:
+            loss = sum((p * p - 0.5).abs().square().sum() for p in parameters)
+        else:
+            valley = 10 * (line[1:] - line[:-1] ** 2) ** 2 + (1 - line[:-1]) ** 2
+            loss = (matrix - 0.3).square().sum() + 0.5 * (matrix**4).sum() + valley.sum()
+        loss.backward()
+        return loss
+
+    return [optimizer.step(closure).item() for _ in range(steps)], optimizer
 
 
 SCHEDULES = {

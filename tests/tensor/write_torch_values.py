@@ -24,10 +24,12 @@ from torch_steps import (
     OPTIMIZERS,
     PLATEAUS,
     SCHEDULES,
+    SEARCHES,
     STEPS,
     course,
     gradients,
     has_gradient,
+    search,
     starts,
     two_groups,
 )
@@ -121,6 +123,19 @@ def of_optimizer(name: str) -> dict[str, Any]:
     }
 
 
+def of_search(name: str) -> dict[str, Any]:
+    """The losses, the parameters after all steps, and how often a search has moved and has computed the loss."""
+    dtype = "complex128" if "complex" in name else "float64"
+    parameters = [torch.tensor(start, requires_grad=True) for start in starts(dtype)]
+    losses, optimizer = search(torch.optim.LBFGS, name, parameters)
+    state = optimizer.state_dict()["state"][0]
+    return {
+        "losses": rounded(losses),
+        "parameters": [rounded(parameter.detach()) for parameter in parameters],
+        "counts": [state["n_iter"], state["func_evals"], len(state["old_dirs"])],
+    }
+
+
 def of_schedule(name: str) -> list[list[float]]:
     """Rates and momenta of the groups, epoch for epoch."""
     parameters = [torch.zeros(1, requires_grad=True) for _ in range(2)]
@@ -157,6 +172,7 @@ def values() -> dict[str, dict[str, Any]]:
         "points": {name: of_points(name) for name in POINTS},
         "layers": {name: of_layer(name) for name in LAYERS},
         "optimizers": {name: of_optimizer(name) for name in OPTIMIZERS},
+        "searches": {name: of_search(name) for name in SEARCHES},
         "schedules": {name: of_schedule(name) for name in SCHEDULES},
         "plateaus": {name: of_plateau(name) for name in PLATEAUS},
         "clips": {name: of_clip(name) for name in CLIPS},

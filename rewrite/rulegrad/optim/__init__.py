@@ -2,13 +2,16 @@
 
 from rulegrad.optim import lr_scheduler, swa_utils
 from rulegrad.optim._adam import LAMB, Adam, AdamW, Muon
-from rulegrad.optim._descent import SGD, Adadelta, Adagrad, RMSprop
+from rulegrad.optim._descent import ASGD, SGD, Adadelta, Adagrad, RMSprop, Rprop
+from rulegrad.optim._lbfgs import LBFGS
 from rulegrad.optim._moments import Adamax, NAdam, RAdam
 from rulegrad.optim._optimizer import Optimizer
 from rulegrad.support.torch_modules import modules_below
 
 __all__ = [
+    "ASGD",
     "LAMB",
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adagrad",
@@ -20,6 +23,7 @@ __all__ = [
     "Optimizer",
     "RAdam",
     "RMSprop",
+    "Rprop",
     "lr_scheduler",
     "swa_utils",
 ]

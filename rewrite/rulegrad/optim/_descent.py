@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rulegrad.errors import ConfigError
 from rulegrad.optim._formulas import Numbers, with_decay
 from rulegrad.optim._optimizer import Optimizer, Parameters
@@ -186,3 +188,112 @@ class Adadelta(Optimizer):
         change = gradient * scale
         changes.assign((changes * numbers["rho"] + change.square() * numbers["rest"]).cast(changes.dtype))
         return value - change * numbers["lr"]
+
+
+class Rprop(Optimizer):
+    """Steps by the signs of gradients, each element with a size of its own (Riedmiller and Braun 1993).
+
+    The size of a step grows by the second of `etas` where the sign of the gradient is that of the step before; where
+    it is the other one the size falls by the first, and the element stays. `lr` is the first size, `step_sizes` are
+    the least and the largest.
+
+    >>> from rulegrad import optim
+    >>> w = Tensor([1.0], requires_grad=True)
+    >>> optimizer = optim.Rprop([w], lr=0.25)
+    >>> _ = (w * w).sum().backward(); optimizer.step()
+    >>> round(w.item(), 4)
+    0.75
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        if not 0.0 < group["etas"][0] < 1.0 < group["etas"][1]:
+            raise ConfigError(f"Rprop: etas={group['etas']}; use a number between 0 and 1, and one above 1")
+
+    def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
+        (fall, rise), (least, largest) = group["etas"], group["step_sizes"]
+        return {"lr": group["lr"], "fall": fall, "rise": rise, "least": least, "largest": largest}
+
+    def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
+        self._count(shared, group)
+
+    def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
+        before = self._kept(number, "prev", value)
+        size = self._kept(number, "step_size", value, group["lr"])
+        agreement = gradient * before
+        factor = (agreement > 0.0).where(numbers["rise"], (agreement < 0.0).where(numbers["fall"], 1.0))
+        gradient = (agreement < 0.0).where(0.0, gradient)
+        size.assign((size * factor).maximum(numbers["least"]).minimum(numbers["largest"]).cast(size.dtype))
+        before.assign(gradient.cast(before.dtype))
+        return value - gradient.sign() * size
+
+
+class ASGD(Optimizer):
+    """Stochastic gradient descent that also averages its parameters (Polyak and Juditsky 1992).
+
+    The means are in the state, as "ax"; they begin at step `t0`. The rate falls as `lr / (1 + lambd lr step)**alpha`,
+    and `lambd` is a decay of the parameters besides.
+
+    >>> from rulegrad import optim
+    >>> w = Tensor([1.0], requires_grad=True)
+    >>> optimizer = optim.ASGD([w], lr=0.25, lambd=0.0)
+    >>> _ = (w * w).sum().backward(); optimizer.step()
+    >>> w.item(), optimizer.state[0]["ax"].item()
+    (0.5, 0.5)
+    """
+
+    _shared_state = ("step", "eta", "mu")
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "maximize": maximize})
+
+    def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
+        return {**super()._numbers(group), **{name: group[name] for name in ("lambd", "alpha", "t0")}}
+
+    def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
+        """A step has the rate and the share that the one before has left for it."""
+        steps = self._count(shared, group)
+        first = {"eta": np.float32(group["lr"]), "mu": 1.0}
+        for name in (name for name in first if name not in shared):
+            shared[name] = Tensor(np.array(first[name], self._dtype(group)), device=group["params"][0].device)
+            self._remember(shared[name])
+        rate = numbers["lr"] / (numbers["lambd"] * numbers["lr"] * steps + 1.0) ** numbers["alpha"]
+        share = 1.0 / (steps - numbers["t0"]).maximum(1.0)
+        for name, now, after in (("rate", "eta", rate), ("share", "mu", share)):
+            # It is read in this step; a copy, because the state goes on.
+            if name in shared:
+                shared[name].assign(shared[now])
+            else:
+                shared[name] = shared[now].clone()
+                self._remember(shared[name])
+            shared[now].assign(after.cast("float32").cast(shared[now].dtype))  # PyTorch keeps them so
+
+    def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
+        gradient = with_decay(value, gradient, group, numbers)
+        mean = self._kept(number, "ax", value)
+        moved = value * (1.0 - numbers["lambd"] * numbers["rate"]) - gradient * numbers["rate"]
+        share = numbers["share"]
+        mean.assign(share.equal(1.0).where(moved, mean + (moved - mean) * share).cast(mean.dtype))
+        return moved

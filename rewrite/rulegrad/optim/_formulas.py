@@ -58,7 +58,7 @@ class Formulas:
         assert parameter.grad is not None
         value, gradient = parameter.detach(), parameter.grad.detach()
         if parameter.dtype.is_complex:
-            value, gradient = _pairs(value), _pairs(gradient)
+            value, gradient = pairs(value), pairs(gradient)
         state = self.optimizer.state.get(number, {})
 
         def changed(placed: list[Tensor]) -> list[Tensor] | None:
@@ -104,11 +104,11 @@ def with_decay(value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: 
     return gradient + value * numbers["weight_decay"] if group["weight_decay"] else gradient
 
 
-def _pairs(values: Tensor) -> Tensor:
+def pairs(values: Tensor) -> Tensor:
     """Complex numbers as pairs of reals on a new last axis."""
     return Tensor.stack([values.real, values.imag], -1)
 
 
-def joined(pairs: Tensor) -> Tensor:
+def joined(parts: Tensor) -> Tensor:
     """Pairs of reals on the last axis as complex numbers."""
-    return Tensor.complex(pairs[..., 0], pairs[..., 1])
+    return Tensor.complex(parts[..., 0], parts[..., 1])
