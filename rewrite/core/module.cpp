@@ -18,6 +18,7 @@
 #include "placing.hpp"
 #include "python_trace.hpp"
 #include "replay.hpp"
+#include "shapes.hpp"
 #include "signature.hpp"
 
 using namespace rulegrad;
@@ -482,6 +483,7 @@ NB_MODULE(_core, m) {
     return d;
   });
   cls.def_prop_ro("shape", [](const Handle& h) { return shape_tuple(h.ref.n); });
+  cls.def_prop_ro("size", [](const Handle& h) { return size_of(h.ref.n); });
   cls.def_prop_ro("vmin", [](const Handle& h) { return bound(h.ref.n, false); });
   cls.def_prop_ro("vmax", [](const Handle& h) { return bound(h.ref.n, true); });
   cls.def_prop_ro("key", [](const Handle& h) { return h.ref.n->hash; });
@@ -570,6 +572,7 @@ NB_MODULE(_core, m) {
   define_cuda(m);
   define_replay(m);
   define_buffers(m);
+  define_shapes(m);
   define_eager(m);
   define_graph_function(m);
   define_guards(m);

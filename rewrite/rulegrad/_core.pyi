@@ -1,9 +1,11 @@
 """The engine: hash-consed nodes and compiled rules (C++, rewrite/core)."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, NoReturn, Protocol, TypedDict, overload
+from typing import Any, Final, NoReturn, Protocol, SupportsIndex, TypedDict, TypeVar, overload
 
 from rulegrad.ir.dtype import DType
+
+_T = TypeVar("_T")
 
 #: (name, operand kinds) of each instruction, in the order of their numbers.
 OPCODES: list[tuple[str, str]]
@@ -63,6 +65,21 @@ class Watcher(Protocol):
     def leave(self, information: Information, error: str) -> None:
         """It ends; the error that it ended with, or ""."""
 
+class Size(tuple[int, ...]):
+    """The shape of a tensor: a tuple, with the number of elements in `numel()`, as in PyTorch."""
+
+    def numel(self) -> int:
+        """The number of elements."""
+
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> Size: ...
+    @overload
+    def __add__(self, other: tuple[int, ...], /) -> Size: ...
+    @overload
+    def __add__(self, other: tuple[_T, ...], /) -> tuple[int | _T, ...]: ...
+
 class UOp:
     """An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.
 
@@ -95,6 +112,10 @@ class UOp:
     def attrs(self) -> dict[str, Any]: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
+    @property
+    def size(self) -> Size:
+        """The shape as tensors have it, with the number of elements in `numel()`."""
+
     @property
     def vmin(self) -> int | None:
         """The lower end of the interval; None when it is unbounded, or the dtype has none."""

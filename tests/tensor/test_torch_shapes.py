@@ -5,12 +5,15 @@ Where torch is installed, the results and the gradients are also compared with i
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import rulegrad
 from rulegrad import Tensor, broadcast_shapes
 from rulegrad.errors import ConfigError, DtypeError, RulegradError, ShapeError
 
@@ -202,3 +205,14 @@ def test_names_of_arguments(any_device):
     for number, (named, plain) in enumerate(NAMED):
         found, wanted = named(x), plain(x)
         assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist()), number
+
+
+def test_a_shape_is_a_tuple_that_counts_its_elements():
+    shape = Tensor.ones(2, 3, 4).shape
+    assert shape == (2, 3, 4) and hash(shape) == hash((2, 3, 4)) and str(shape) == "(2, 3, 4)"
+    assert type(shape) is rulegrad.Size and isinstance(shape, tuple)
+    assert (shape.numel(), shape[1:].numel(), (shape + (5,)).numel(), Tensor(1.0).shape.numel()) == (24, 12, 120, 1)
+    assert rulegrad.Size([2, 0]).numel() == 0 and rulegrad.Size() == ()
+    assert copy.deepcopy(shape) is shape and pickle.loads(pickle.dumps(shape)) == shape
+    first, *rest = shape
+    assert first == 2 and rest == [3, 4]

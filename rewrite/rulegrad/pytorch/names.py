@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from rulegrad._core import Size
 from rulegrad.array_api import from_dlpack
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import dtype as dtypes
@@ -223,7 +224,7 @@ def _is_off(*_: Any, **__: Any) -> bool:
 _FOR_MEMORY: Final = ("layout", "memory_format", "names", "pin_memory")
 
 _VALUES: Final[dict[str, Any]] = {
-    "Size": tuple, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
+    "Size": Size, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
     "_assert_async": check_all, "SymBool": absent.SymBool, "SymFloat": absent.SymFloat, "SymInt": absent.SymInt,

@@ -103,12 +103,12 @@ def complete_shape(shape: tuple[int, ...], source: tuple[int, ...], operation: s
     return shape
 
 
-class Size(int):
+class CallableSize(int):
     """The number of elements, as NumPy and the array API have it; called, the shape, as PyTorch has it."""
 
     shape: tuple[int, ...]
 
-    def __new__(cls, count: int, shape: tuple[int, ...]) -> Size:
+    def __new__(cls, count: int, shape: tuple[int, ...]) -> CallableSize:
         size = super().__new__(cls, count)
         size.shape = shape
         return size

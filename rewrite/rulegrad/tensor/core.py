@@ -7,7 +7,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from rulegrad._core import NodeHolder
+from rulegrad._core import NodeHolder, Size
 from rulegrad.errors import DeviceError, DtypeError, GradientError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -15,7 +15,7 @@ from rulegrad.runtime import devices, source_lines
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import aliasing, device_names
 from rulegrad.tensor.aliasing import View
-from rulegrad.tensor.axes import Size
+from rulegrad.tensor.axes import CallableSize
 from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
@@ -195,14 +195,13 @@ class TensorCore(NodeHolder):
         return self._uop
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents of the axes; () for a scalar.
+    def shape(self) -> Size:
+        """The extents of the axes, () for a scalar: a tuple, with the number of elements in `shape.numel()`.
 
-        >>> Tensor([[1, 2, 3]]).shape, Tensor(1).shape
-        ((1, 3), ())
+        >>> Tensor([[1, 2, 3]]).shape, Tensor(1).shape, Tensor([[1, 2, 3]]).shape.numel()
+        ((1, 3), (), 3)
         """
-        shape: tuple[int, ...] = self._uop.shape
-        return shape
+        return self._uop.size
 
     @property
     def dtype(self) -> DType:
@@ -234,14 +233,14 @@ class TensorCore(NodeHolder):
         return len(self.shape)
 
     @property
-    def size(self) -> Size:
+    def size(self) -> CallableSize:
         """The number of elements. `size()` is the shape and `size(dim)` an extent, as in PyTorch.
 
         >>> x = Tensor.ones(2, 3)
         >>> x.size, x.size(), x.size(-1)
         (6, (2, 3), 3)
         """
-        return Size(math.prod(self.shape), self.shape)
+        return CallableSize(math.prod(self.shape), self.shape)
 
     @property
     def itemsize(self) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from rulegrad._core import GraphFunction, GraphTable
+from rulegrad._core import GraphFunction, GraphTable, Size
 from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -160,7 +160,7 @@ def _kind(value: Any, tensors: list[TensorCore], depth: int = 0) -> Hashable:
         return cls, value
     if cls is float:
         return cls, repr(value)  # 0.0 is equal to -0.0
-    if cls in (tuple, list) and len(value) <= _LONGEST and depth < _DEEPEST:
+    if cls in (tuple, list, Size) and len(value) <= _LONGEST and depth < _DEEPEST:
         return cls, *[_kind(part, tensors, depth + 1) for part in value]
     if cls is slice and all(type(part) in _ATOMS for part in (value.start, value.stop, value.step)):
         return cls, value.start, value.stop, value.step
@@ -192,7 +192,7 @@ def _build(function: Callable[..., Any], arguments: tuple[Any, ...], more: dict[
 
 def _placed(value: Any, names: list[TensorCore]) -> Any:
     """The argument with placeholders for its tensors, in the order of their kinds."""
-    if type(value) in (tuple, list):
+    if type(value) in (tuple, list, Size):
         return type(value)(_placed(part, names) for part in value)
     if not isinstance(value, TensorCore):
         return value
