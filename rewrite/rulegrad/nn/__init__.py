@@ -45,6 +45,21 @@ from rulegrad.nn._container import ModuleDict, ModuleList, ParameterDict, Parame
 from rulegrad.nn._convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from rulegrad.nn._dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from rulegrad.nn._embedding import Embedding, EmbeddingBag
+from rulegrad.nn._lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
 from rulegrad.nn._linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from rulegrad.nn._losses import (
     BCELoss,
@@ -144,6 +159,7 @@ from rulegrad.nn._transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from rulegrad.nn._uninitialized import UninitializedBuffer, UninitializedParameter
 from rulegrad.nn.parameter import Buffer, Parameter
 from rulegrad.support.torch_modules import modules_below
 
@@ -221,6 +237,19 @@ __all__ = [
     "LPPool3d",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",
@@ -288,6 +317,8 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",

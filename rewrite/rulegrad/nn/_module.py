@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from rulegrad.errors import ModuleError, NoPartError, NotAParameterError, RulegradError
 from rulegrad.nn import _layers as layers
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
+from rulegrad.nn._uninitialized import UninitializedBuffer, UninitializedParameter, waiting
 from rulegrad.nn.parameter import Parameter, buffer_kind, mark
 from rulegrad.tensor.capturing import noticed
 from rulegrad.tensor.tensor import Tensor
@@ -162,6 +163,17 @@ class Module(walking.Walked):
             if kind in kinds and id(tensor) not in seen and (recurse or "." not in path):
                 seen.add(id(tensor))
                 yield (f"{prefix}.{path}" if prefix else path), tensor
+        for path, empty in self._uninitialized() if waiting else ():
+            kind = "buffer" if isinstance(empty, UninitializedBuffer) else "parameter"
+            if kind in kinds and (recurse or "." not in path):
+                yield (f"{prefix}.{path}" if prefix else path), cast("Tensor", empty)
+
+    def _uninitialized(self) -> Iterator[tuple[str, UninitializedParameter]]:
+        """What stands for tensors of lazy layers that no input has reached."""
+        for path, module in self.named_modules():
+            for name, part in vars(module).items():
+                if isinstance(part, UninitializedParameter):
+                    yield (f"{path}.{name}" if path else name), part
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules that this one holds itself, each once; one in a list has its place in the name: `layers.0`."""
@@ -349,6 +361,8 @@ class Module(walking.Walked):
         for _, tensor, kind in walking.tensors(self):
             if kind != "plain":
                 state.move(tensor, target, dtype, device)
+        for _, empty in self._uninitialized() if waiting else ():
+            empty.move(target, dtype, device)
         return self
 
     def float(self) -> Self:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
+from rulegrad.nn._uninitialized import UninitializedBuffer, UninitializedParameter
 from rulegrad.tensor.tensor import Tensor
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
 def __dir__() -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rulegrad.errors import ConfigError, NoAxesError, ShapeError
+from rulegrad.nn._uninitialized import UninitializedParameter
 from rulegrad.nn._walking import Walked
 from rulegrad.nn.parameter import Parameter
 from rulegrad.optim._formulas import Formulas, Numbers, joined
@@ -112,6 +113,11 @@ class Optimizer(Walked):
         listed = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
         # `named_parameters()` gives pairs.
         given: list[Any] = [entry[1] if isinstance(entry, tuple) and len(entry) == 2 else entry for entry in listed]
+        if any(isinstance(p, UninitializedParameter) for p in given):
+            raise ConfigError(
+                "optimizer: a parameter of a lazy layer has no values before the first input; call the model once on "
+                "an input, and make the optimizer then"
+            )
         if any(p.requires_grad and not isinstance(p, Parameter) for p in given):
             raise ConfigError(
                 "optimizer: a tensor was computed from others, so it cannot be moved; pass those, or a copy of its "
