@@ -33,6 +33,10 @@ def main() -> float:
     gradient: Tensor = grad(loss)(x[0], x)
     rows: Tensor = vmap(loss, in_axes=(None, 0))(gradient, x)
     total: float = float(array_api.sum(rows)) + sum(shape) + len(x) + (2 - x).max().item()
+    largest, places = x.max(dim=1)
+    middle: Tensor = x.median(dim=-1, keepdim=True).values + x.nanmedian() + x.min(1, keepdims=True)
+    least: Tensor = x.min(dim=0).indices + x.max().cast("int64") + x.aminmax().min.cast("int64")
+    total += (largest * places).sum().item() + middle.sum().item() + least.sum().item() + x.shape[1:].numel()
     state: dict[str, Tensor] = nn.state.get_state_dict(model)
     return total + len(state)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
@@ -212,7 +213,17 @@ def root_of(self: Tensor, power: float = 2) -> Tensor:
     return self._result(UOp("WHERE", (is_zero, filled(self.shape, zero, self.dtype), root)))
 
 
-def max(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
+@overload
+def max(
+    self: Tensor, axis: None = None, keepdims: bool = False, *, dim: int, keepdim: bool = False
+) -> selections.Selected: ...
+@overload
+def max(
+    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Sequence[int] | None = None, keepdim: bool = False
+) -> Tensor: ...
+def max(
+    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
+) -> Tensor | selections.Selected:
     """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
     With another tensor in the place of the axis it is `maximum`, as in PyTorch. An axis that is named `dim` is
@@ -225,8 +236,7 @@ def max(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
     """
     if isinstance(dim, int) and axis is None:
         need_elements(self, reduced_axes(self, None, dim, "max"), "max")
-        pair: Any = selections.largest(self, dim, keepdims or keepdim)
-        return pair  # type: ignore[no-any-return]
+        return selections.largest(self, dim, keepdims or keepdim)
     return amax(self, axis, keepdims, dim=dim, keepdim=keepdim)
 
 
@@ -244,7 +254,17 @@ def amax(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes =
     return _reduce(self, "MAX", axes, keepdims or keepdim)
 
 
-def min(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
+@overload
+def min(
+    self: Tensor, axis: None = None, keepdims: bool = False, *, dim: int, keepdim: bool = False
+) -> selections.Selected: ...
+@overload
+def min(
+    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Sequence[int] | None = None, keepdim: bool = False
+) -> Tensor: ...
+def min(
+    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
+) -> Tensor | selections.Selected:
     """The smallest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
     With another tensor in the place of the axis it is `minimum`, as in PyTorch. An axis that is named `dim` is
@@ -257,8 +277,7 @@ def min(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
     """
     if isinstance(dim, int) and axis is None:
         need_elements(self, reduced_axes(self, None, dim, "min"), "min")
-        pair: Any = selections.smallest(self, dim, keepdims or keepdim)
-        return pair  # type: ignore[no-any-return]
+        return selections.smallest(self, dim, keepdims or keepdim)
     return amin(self, axis, keepdims, dim=dim, keepdim=keepdim)
 
 

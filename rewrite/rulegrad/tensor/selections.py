@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class Selected(NamedTuple):
     """Elements along an axis, and where they are."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 def largest(x: Tensor, dim: int, keepdim: bool) -> Selected:

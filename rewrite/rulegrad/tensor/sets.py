@@ -29,31 +29,31 @@ _FEW = 32
 class UniqueAll(NamedTuple):
     """Distinct values in order, where each is first, for each element its number among them, how often each occurs."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
 
 
 class UniqueCounts(NamedTuple):
     """Distinct values in order, and how often each occurs."""
 
-    values: Any
-    counts: Any
+    values: Tensor
+    counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
     """Distinct values in order, and for each element its number among them."""
 
-    values: Any
-    inverse_indices: Any
+    values: Tensor
+    inverse_indices: Tensor
 
 
 class Histogram(NamedTuple):
     """The number of elements in each interval, and the borders of the intervals."""
 
-    hist: Any
-    bin_edges: Any
+    hist: Tensor
+    bin_edges: Any  # of `histogramdd` one for each column
 
 
 # ---- not zero ----

@@ -19,7 +19,6 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
 from rulegrad.ir.limits import extremes
 from rulegrad.runtime import devices
-from rulegrad.tensor import selections
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.gathering import taken, updated
 from rulegrad.tensor.movement import slice_axis
@@ -42,8 +41,8 @@ Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 class Sorted(NamedTuple):
     """Values in order, and where they were."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 def argsort(
@@ -209,22 +208,6 @@ def quantile_along(
     elif axis is None or not self.ndim:
         results = [part.reshape((1,) * self.ndim) for part in results]
     return results[0].stack(*results[1:]) if several else results[0]
-
-
-def median(
-    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
-) -> Tensor:
-    """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan.
-
-    An axis that is named `dim` is PyTorch's, and so is the result: (values, indices) of the lower one of the two.
-
-    >>> Tensor([4.0, 1.0, 2.0, 9.0]).median().item(), Tensor([4.0, 1.0, 2.0, 9.0]).median(dim=0).values.item()
-    (3.0, 2.0)
-    """
-    if dim is not None and axis is None:
-        pair: Any = selections.middle(self, dim, keepdims or keepdim, skips_nan=False)
-        return pair  # type: ignore[no-any-return]
-    return quantile_along(self, 0.5, axis_or_dim(axis, dim, "median"), keepdims or keepdim, "linear", "median")
 
 
 # ---- looking for places ----

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 class Extremes(NamedTuple):
     """The smallest and the largest elements."""
 
-    min: Any
-    max: Any
+    min: Tensor
+    max: Tensor
 
 
 class Mode(NamedTuple):
     """The most frequent values, and the last places where they are."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 # ---- without nan ----
@@ -87,9 +87,42 @@ def nanquantile(
     return quantile_along(self, q, named, keepdims or keepdim, interpolation, "nanquantile", skips_nan=True)
 
 
+@overload
+def median(
+    self: Tensor, axis: None = None, keepdims: bool = False, *, dim: int, keepdim: bool = False
+) -> selections.Selected: ...
+@overload
+def median(
+    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: None = None, keepdim: bool = False
+) -> Tensor: ...
+def median(
+    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
+) -> Tensor | selections.Selected:
+    """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan.
+
+    An axis that is named `dim` is PyTorch's, and so is the result: (values, indices) of the lower one of the two.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([4.0, 1.0, 2.0, 9.0]).median().item(), Tensor([4.0, 1.0, 2.0, 9.0]).median(dim=0).values.item()
+    (3.0, 2.0)
+    """
+    if dim is not None and axis is None:
+        found: selections.Selected = selections.middle(self, dim, keepdims or keepdim, skips_nan=False)
+        return found
+    return quantile_along(self, 0.5, axis_or_dim(axis, dim, "median"), keepdims or keepdim, "linear", "median")
+
+
+@overload
+def nanmedian(
+    self: Tensor, axis: None = None, keepdims: bool = False, *, dim: int, keepdim: bool = False
+) -> selections.Selected: ...
+@overload
+def nanmedian(
+    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: None = None, keepdim: bool = False
+) -> Tensor: ...
 def nanmedian(
     self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
-) -> Tensor:
+) -> Tensor | selections.Selected:
     """The median of the elements that are not nan; between two of them their mean, as in NumPy. `dim` as in `median`.
 
     >>> from rulegrad import Tensor
@@ -97,8 +130,8 @@ def nanmedian(
     2.0
     """
     if dim is not None and axis is None:
-        pair: Any = selections.middle(self, dim, keepdims or keepdim, skips_nan=True)
-        return pair  # type: ignore[no-any-return]
+        found: selections.Selected = selections.middle(self, dim, keepdims or keepdim, skips_nan=True)
+        return found
     named = axis_or_dim(axis, dim, "nanmedian")
     return quantile_along(self, 0.5, named, keepdims or keepdim, "linear", "nanmedian", skips_nan=True)
 

@@ -388,7 +388,7 @@ class Tensor(LayerMethods):
     topk = sorting.topk
     kthvalue = sorting.kthvalue
     quantile = sorting.quantile
-    median = sorting.median
+    median = statistics.median
     searchsorted = sorting.searchsorted
     bucketize = sorting.bucketize
 
