@@ -145,8 +145,11 @@ def test_layer_gradients(any_device, name):
 
 #: What holds layers or tensors, and the modules of functions.
 HOLDERS = {"Buffer", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}
+HOLDERS |= {"UninitializedBuffer", "UninitializedParameter"}
 OURS = {"QuantizedLinear", "QuantizedMatrix"}  # PyTorch has no layers like these
 ELSEWHERE = {"SyncBatchNorm"}  # PyTorch's needs a GPU in training; its example is in its documentation
+# They become layers that are compared: test_lazy_layers.py.
+ELSEWHERE |= {name for name in nn.__all__ if name.startswith("Lazy")}
 
 
 def test_every_layer_is_compared():
