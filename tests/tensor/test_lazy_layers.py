@@ -25,8 +25,8 @@ CASES = {
     "BatchNorm2d": ((), (2, 3, 5, 4)),
     "BatchNorm3d": ((), (2, 3, 3, 2, 2)),
     "InstanceNorm1d": ((1e-5, 0.1, True, True), (2, 3, 5)),
-    "InstanceNorm2d": ((1e-5, 0.1, True), (2, 3, 5, 4)),
-    "InstanceNorm3d": ((), (2, 3, 3, 2, 2)),
+    "InstanceNorm2d": ((1e-5, 0.1, True, False), (2, 3, 5, 4)),
+    "InstanceNorm3d": ((1e-5, 0.1, False, True), (2, 3, 3, 2, 2)),
 }
 
 
@@ -95,6 +95,12 @@ def test_what_is_changed_before_the_first_input_stays(on_the_interpreter):
     assert layer.weight.dtype == "float64" and not layer.weight.requires_grad and seen == [nn.Linear]
     assert (norm.momentum, norm.note, norm.training, norm.num_batches_tracked.item()) == (0.5, "mine", False, 0)
     assert type(twin) is nn.LazyLinear and twin(Tensor.ones(1, 5, dtype="float64")).shape == (1, 2)
+
+
+def test_a_lazy_instance_norm_has_parameters_and_statistics_as_in_pytorch(on_the_interpreter):
+    norm = nn.LazyInstanceNorm1d()
+    norm(Tensor.ones(2, 3, 4))
+    assert list(norm.state_dict()) == ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
 
 
 def test_an_input_without_a_batch(on_the_interpreter):

@@ -36,9 +36,11 @@ _TENSORS = ("weight", "bias", "running_mean", "running_var")
 
 def _shaped_by_state(module: Any, state_dict: Any, prefix: str, *_: Any) -> None:
     """Before a state is loaded: its tensors say how many inputs there are."""
-    found = state_dict.get(f"{prefix}{module._shaped_by}") if isinstance(module, _Lazy) else None
-    if found is not None and not isinstance(found, UninitializedParameter):
-        module._become(found.shape[module._input_axis])
+    if isinstance(module, _Lazy):
+        given = [state_dict.get(f"{prefix}{name}") for name in module._shaped_by]
+        shapes = [one.shape for one in given if one is not None and not isinstance(one, UninitializedParameter)]
+        if shapes:
+            module._become(shapes[0][module._input_axis])
 
 
 class _Lazy(Described):
@@ -46,7 +48,7 @@ class _Lazy(Described):
 
     cls_to_become: ClassVar[type[Any]]
     _count: ClassVar[str]  # the attribute that says how many inputs there are
-    _shaped_by: ClassVar[str] = "weight"  # the tensor of a state that does, and along which axis
+    _shaped_by: ClassVar[tuple[str, ...]] = ("weight",)  # the tensors of a state that do, and along which axis
     _input_axis: ClassVar[int] = 0
     _ranks: tuple[int, ...] = ()  # of inputs; the shortest has no batch where `_may_lack_batch`
     _may_lack_batch: ClassVar[bool] = False
@@ -341,7 +343,7 @@ class LazyBatchNorm1d(_Lazy, BatchNorm1d):
     """
 
     cls_to_become = BatchNorm1d
-    _count = "num_features"
+    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (2, 3)
 
     def __init__(
@@ -367,7 +369,7 @@ class LazyBatchNorm2d(_Lazy, BatchNorm2d):
     """
 
     cls_to_become = BatchNorm2d
-    _count = "num_features"
+    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (4,)
 
     def __init__(
@@ -393,7 +395,7 @@ class LazyBatchNorm3d(_Lazy, BatchNorm3d):
     """
 
     cls_to_become = BatchNorm3d
-    _count = "num_features"
+    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (5,)
 
     def __init__(
@@ -412,6 +414,8 @@ class LazyBatchNorm3d(_Lazy, BatchNorm3d):
 class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
     """`InstanceNorm1d` whose num_features are the channels of the first input; from then on it is one.
 
+    With parameters and running statistics unless told otherwise, as in PyTorch.
+
     >>> from rulegrad import nn
     >>> layer = nn.LazyInstanceNorm1d()
     >>> layer(Tensor.ones(2, 3, 5)).shape, layer.num_features
@@ -419,7 +423,7 @@ class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
     """
 
     cls_to_become = InstanceNorm1d
-    _count = "num_features"
+    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (2, 3)
     _may_lack_batch = True
 
@@ -427,8 +431,8 @@ class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
         self,
         eps: float = 1e-5,
         momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
@@ -439,6 +443,8 @@ class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
 class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
     """`InstanceNorm2d` whose num_features are the channels of the first input; from then on it is one.
 
+    With parameters and running statistics unless told otherwise, as in PyTorch.
+
     >>> from rulegrad import nn
     >>> layer = nn.LazyInstanceNorm2d()
     >>> layer(Tensor.ones(2, 3, 5, 5)).shape, layer.num_features
@@ -446,7 +452,7 @@ class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
     """
 
     cls_to_become = InstanceNorm2d
-    _count = "num_features"
+    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (3, 4)
     _may_lack_batch = True
 
@@ -454,8 +460,8 @@ class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
         self,
         eps: float = 1e-5,
         momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
@@ -466,6 +472,8 @@ class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
 class LazyInstanceNorm3d(_Lazy, InstanceNorm3d):
     """`InstanceNorm3d` whose num_features are the channels of the first input; from then on it is one.
 
+    With parameters and running statistics unless told otherwise, as in PyTorch.
+
     >>> from rulegrad import nn
     >>> layer = nn.LazyInstanceNorm3d()
     >>> layer(Tensor.ones(2, 3, 4, 4, 4)).shape, layer.num_features
@@ -473,7 +481,7 @@ class LazyInstanceNorm3d(_Lazy, InstanceNorm3d):
     """
 
     cls_to_become = InstanceNorm3d
-    _count = "num_features"
+    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (4, 5)
     _may_lack_batch = True
 
@@ -481,8 +489,8 @@ class LazyInstanceNorm3d(_Lazy, InstanceNorm3d):
         self,
         eps: float = 1e-5,
         momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
