@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "shapes.hpp"
 #include "tensors.hpp"
 
 namespace rulegrad {
@@ -123,10 +124,11 @@ struct CallKind {
         if ((part != Py_None && Py_TYPE(part) != &PyLong_Type) || !add(part, depth)) return false;
       return true;
     }
-    if ((type != &PyTuple_Type && type != &PyList_Type) || depth == kDeepest) return false;
+    const char tag = type == &PyTuple_Type ? '(' : type == &PyList_Type ? '[' : is_size(value) ? 'z' : 0;
+    if (!tag || depth == kDeepest) return false;
     const Py_ssize_t size = PySequence_Fast_GET_SIZE(value);
     if (size > kLongest) return false;
-    put(type == &PyTuple_Type ? '(' : '[', size);
+    put(tag, size);
     for (Py_ssize_t k = 0; k < size; k++)
       if (!add(PySequence_Fast_GET_ITEM(value, k), depth + 1)) return false;
     return true;

@@ -81,6 +81,8 @@ PyType_Spec spec = {"rulegrad.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASET
 
 }  // namespace
 
+bool is_size(PyObject* object) { return Py_IS_TYPE(object, g_size); }
+
 nb::object size_of(Node* n) {
   const Shape* s = shape_of(n);
   nb::object size = nb::steal(g_size->tp_alloc(g_size, s->rank));

@@ -343,7 +343,7 @@ def test_arguments_that_differ_in_little_are_of_different_kinds(in_python: Calla
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ("leaky_relu", (x, 0.0), {}), ("leaky_relu", (x, -0.0), {}), ("clamp", (x, 0, None), {}), ("clamp", (x, None, 0), {}),
         ("clamp", (x, 0.0, 1), {}), ("clamp", (x, False, 1), {}), ("clamp", (x,), {"max": 0}), ("clamp", (x,), {"min": 0}),
-        ("sum", (x, 0), {}), ("sum", (x, (0,)), {}), ("sum", (x, (0, 1)), {}), ("sum", (x, 0, True), {}), ("sum", (x, 1), {}),
+        ("sum", (x, 0), {}), ("sum", (x, (0,)), {}), ("sum", (x, [0]), {}), ("sum", (x, rulegrad.Size((0,))), {}), ("sum", (x, (0, 1)), {}), ("sum", (x, 0, True), {}), ("sum", (x, 1), {}),
         ("sum", (floats(3, 2), 1), {}), ("sum", (floats(6), 0), {}), ("sum", (x.half(), 0), {}), ("sum", (x.T, 0), {}),
         ("pow", (x, 2), {}), ("pow", (x, 2.0), {}), ("pow", (x, 2**40), {}), ("softmax", (x, -1, "float64"), {}),
         ("softmax", (x, -1, rulegrad.float64), {}), ("softmax", (x, -1, rulegrad.float16), {}), ("softmax", (x, -1, None), {}),
