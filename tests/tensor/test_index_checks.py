@@ -389,3 +389,28 @@ def test_gathered_lanes(device: str) -> None:
     Tensor.realize(*(result for result, _ in results))
     for result, expected in results:
         np.testing.assert_array_equal(result.numpy(), expected)
+
+
+def test_an_axis_without_elements() -> None:
+    """No place is in it, also where the result has no elements; and no places are."""
+    x, wide = Tensor.zeros(0, 0), Tensor.zeros(2, 0)
+    for places in ([0, 0, 0], [-1], Tensor([0, 0, 0]), np.array([0])):
+        for read in (
+            lambda i: x[i],
+            lambda i: wide[:, i],
+            lambda i: wide[0, i],
+            lambda i: x.take(i, axis=0),
+            lambda i: x.index_select(0, i),
+            lambda i: x.index_add(0, i, Tensor.zeros(len(i), 0)),
+            lambda i: x.index_put((i,), 1.0),
+        ):
+            with pytest.raises(IndexRangeError, match="axis [01]"):
+                read(places)
+    for read in (lambda i: x.gather(0, i), lambda i: x.take_along_axis(i, 0)):
+        with pytest.raises(IndexRangeError, match="axis 0"):
+            read(Tensor.zeros(3, 1, dtype="int64"))
+    none = Tensor([], dtype="int64")
+    assert x[[]].shape == x[none].shape == x.index_select(0, none).shape == (0, 0)
+    assert x[Tensor([0]), none].shape == x[[0], none].shape == (0,)
+    assert x.gather(0, none.reshape(0, 0)).shape == (0, 0) and wide.gather(0, none.reshape(5, 0)).shape == (5, 0)
+    assert wide[Tensor([1, 1, 0])].shape == (3, 0)

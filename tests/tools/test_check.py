@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def test_a_users_file_for_one_target(tmp_path: Path, capsys: pytest.CaptureFixtu
     found = json.loads(capsys.readouterr().out)["diagnostics"]
     loops = [d for d in found if d["code"] == "rule-loop"]
     assert loops and all("algebra.back" in d["message"] for d in loops)
+
+
+def test_test_lines_have_what_their_target_goes_on_from(
+    capsys: pytest.CaptureFixture[str], written: Callable[[str], Path]
+) -> None:
+    path = written(
+        "target wider_c:\n    use c\n    limit rows 7\n"
+        'def of_both() = [limit("rows"), limit("vector_bytes")]\n'
+        "function known_of(x):\n    all: known_of(_) -> {of_both()}\n        test on wider_c known_of(x:float32) -> [7, 32]\n"
+    )
+    assert main(["check", str(path)]) == 0, capsys.readouterr().out
 
 
 def test_a_users_file_with_an_op_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -203,6 +203,8 @@ def _arrays_of(self: Tensor, item: Any) -> list[_Array]:
 def _line(self: Tensor, places: _Places) -> Tensor:
     """One index for the axes that the arrays of a view index, as a vector; checked where it is on the host."""
     extents = [self.shape[axis] for axis in places.axes]
+    if not math.prod(places.shape):  # arrays that are broadcast to none name nothing, as in NumPy
+        return type(self)(np.zeros(0, np.int64), device=self._device or None)
     strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
     host = np.zeros(places.shape, np.int64)
     device: Tensor | None = None

@@ -349,12 +349,17 @@ def _check_index(self: Tensor, index: TensorCore, axis: int, name: str) -> None:
 
 
 def checked_indices(self: Tensor, extent: int, axis: int, name: str, wraps: bool) -> Tensor:
-    """Indices of an axis, which are checked when a result is read; wraps: negative ones count from the end."""
+    """Indices of an axis, which are checked when a result is read; wraps: negative ones count from the end.
+
+    Raises IndexRangeError at once for an axis without elements, in which no index is, also where the result has none.
+    """
+    if not extent and self.size:
+        raise IndexRangeError(f"{name}: axis {axis} has no elements, nothing can be taken from it or put there")
     index = self if self.dtype.bits >= 32 else self.cast(int64)
     wraps = wraps and index.dtype.kind == "int"
     if wraps:
         index = (index < 0).where(index + extent, index)
-    if not config.check_indices or not extent or not index.size:
+    if not config.check_indices or not index.size:
         return index
     bound = UOp.const(extent, index.dtype)
     uop = UOp("INSIDE", (index.uop, bound), operation=name, axis=axis, wraps=wraps)

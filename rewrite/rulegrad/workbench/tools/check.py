@@ -21,7 +21,7 @@ from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import library_of
 from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import NOTE, Diagnostic, report
-from rulegrad.lang.merging import edited, merge
+from rulegrad.lang.merging import edited, merge, with_bases
 from rulegrad.lang.modules import resolved
 from rulegrad.support.garbage import uncollected
 from rulegrad.workbench.analysis import analyse
@@ -117,7 +117,7 @@ def checked(
     merged = merge(parsed, user)
     found = [*conflicts(parsed, user), *check(merged, sound=sound)]
     if not any(d.is_error for d in found):
-        return edited(merged), [d for d in found if not names or d.span.file in names], mine
+        return with_bases(edited(merged)), [d for d in found if not names or d.span.file in names], mine
     return [], found, mine
 
 
