@@ -133,3 +133,18 @@ def test_a_computed_value_equals_its_own_maximum_somewhere(device, dtype):
         assert (y == y.max(1, keepdim=True)).any(1).all().item()
         y.max(1).sum().backward()
         assert ((x.grad.numpy() != 0).sum(1) == 1).all()
+
+
+def test_what_a_loop_does_not_change_is_not_reduced_in_it(any_device: str) -> None:
+    """2 ** 61 equal terms, and sizes at which all can be compared."""
+    wide = (2**41, 2**20)
+    one, third = Tensor.ones(*wide), Tensor.full(wide, 3, dtype="int32")
+    assert (one.sum().item(), one.max().item(), one.mean().item(), one.prod().item()) == (2.0**61, 1.0, 1.0, 1.0)
+    assert third.min().item() == 3 and third.sum(dtype="int32").item() == 0  # integers wrap
+    line = Tensor([1.5, -2.0, float("inf"), float("nan")]).realize()
+    x, array = line.reshape(4, 1).expand(4, 7), np.tile(line.numpy()[:, None], 7)
+    for name in ("sum", "prod", "max", "min"):
+        np.testing.assert_allclose(getattr(x, name)(1).numpy(), getattr(array, name)(1), rtol=1e-6)
+    whole = Tensor([3, 200], dtype="uint8").realize().reshape(2, 1).expand(2, 35)
+    assert whole.prod(1, dtype="uint8").tolist() == [pow(n, 35, 256) for n in (3, 200)]
+    assert whole.sum(1, dtype="uint8").tolist() == [n * 35 % 256 for n in (3, 200)]
