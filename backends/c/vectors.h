@@ -201,18 +201,47 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
 #define EACH_PAIR(T, N, f, x, y) ({ \
   VECTOR(T, N) x_ = (x) - (VECTOR(T, N)){}, y_ = (y) - (VECTOR(T, N)){}, r_; \
   for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_], y_[l_]); r_; })
-/* The digits of a product of a divisor and a quotient below 2**24 fit into a double, so the remainder is exact. What else
-   there is, a library's function does. */
+/* Remainders, and whether all quotients are below 2**24. A product that is added without a rounding makes the remainder of a
+   quotient exact, also of one that was rounded up to the next integer, to which the divisor is added again. */
+#if defined(__x86_64__) && defined(__FMA__)
+#ifdef __AVX512F__
+#define REMAINDERS_OF 16
+#define ALL_LESS(a, b) (__builtin_ia32_cmpps512_mask(a, b, 17, 0xffff, 4) == 0xffff)
+#else
+#define REMAINDERS_OF 8
+#define ALL_LESS(a, b) (__builtin_ia32_movmskps256((VECTOR(float, 8))((a) < (b))) == 0xff)
+#endif
+typedef VECTOR(float, REMAINDERS_OF) floats_of_remainders;
+typedef VECTOR(int, REMAINDERS_OF) bits_of_remainders;
+static inline int remainders(const floats_of_remainders *x, const floats_of_remainders *y, floats_of_remainders *r) {
+  const floats_of_remainders a = (floats_of_remainders)((bits_of_remainders)*x & 0x7fffffff);
+  const floats_of_remainders b = (floats_of_remainders)((bits_of_remainders)*y & 0x7fffffff);
+  const floats_of_remainders q = __builtin_convertvector(__builtin_convertvector(a / b, bits_of_remainders), floats_of_remainders);
+  floats_of_remainders e = a;
+  __asm__("vfnmadd231ps %2, %1, %0" : "+v"(e) : "v"(q), "v"(b));
+  e += (floats_of_remainders)((bits_of_remainders)b & (e < 0.0f));
+  *r = (floats_of_remainders)(((bits_of_remainders)e & 0x7fffffff) | ((bits_of_remainders)*x & ~0x7fffffff));
+  return ALL_LESS(a, b * 0x1p24f + (b - b)); /* an infinite divisor is for the library's function, too */
+}
+#else
+#define REMAINDERS_OF 1
+typedef float floats_of_remainders;
+/* a double has the digits of a product of the divisor and a quotient below 2**24 */
+static inline int remainders(const float *x, const float *y, float *r) {
+  const double a = *x, b = *y, m = __builtin_fabs(b);
+  const int fits = (__builtin_fabs(a) < m * 0x1p24) & (m < 0x1p128);
+  *r = __builtin_copysignf((float)(a - (int)(fits ? a / b : 0.0) * b), *x);
+  return fits;
+}
+#endif
+/* What else there is, a library's function does. */
 #define REMAINDERS(N, x, y) ({ \
-  union { VECTOR(float, N) all; float lanes[N]; } x_, y_, r_; int fits_ = 1; \
+  enum { P_ = (N + REMAINDERS_OF - 1) / REMAINDERS_OF }; int fits_ = 1; \
+  union { VECTOR(float, N) all; float lanes[N]; floats_of_remainders parts[P_]; } x_ = {.parts = {}}, y_ = x_, r_; \
   x_.all = (x) - (VECTOR(float, N)){}; y_.all = (y) - (VECTOR(float, N)){}; \
-  for (int l_ = 0; l_ < N; l_++) { \
-    double a_ = x_.lanes[l_], b_ = y_.lanes[l_], m_ = __builtin_fabs(b_); \
-    int f_ = (__builtin_fabs(a_) < m_ * 0x1p24) & (m_ < 0x1p128); \
-    r_.lanes[l_] = __builtin_copysignf((float)(a_ - (int)(f_ ? a_ / b_ : 0.0) * b_), x_.lanes[l_]); \
-    fits_ &= f_; \
-  } \
-  if (!fits_) for (int l_ = 0; l_ < N; l_++) r_.lanes[l_] = __builtin_fmodf(x_.lanes[l_], y_.lanes[l_]); \
+  if (N % REMAINDERS_OF) for (int l_ = N; l_ < P_ * REMAINDERS_OF; l_++) ((float *)&y_)[l_] = 1.0f; \
+  for (int l_ = 0; l_ < P_; l_++) fits_ &= remainders(&x_.parts[l_], &y_.parts[l_], &r_.parts[l_]); \
+  if (!fits_) { __asm__ volatile(""); for (int l_ = 0; l_ < N; l_++) r_.lanes[l_] = __builtin_fmodf(x_.lanes[l_], y_.lanes[l_]); } \
   r_.all; })
 #define SELECT(T, M, N, m, a, b) ({ \
   VECTOR(M, N) m_ = __builtin_convertvector(m, VECTOR(M, N)); \

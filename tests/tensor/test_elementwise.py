@@ -81,6 +81,23 @@ def test_the_remainder_of_small_floats_has_their_dtype(dtype):
         assert result.dtype == dtype
 
 
+def test_remainders_of_float32_are_exact(device):
+    """Of quotients just below integers, which division rounds up, of all exponents, and beyond 2 ** 24."""
+    random, n = np.random.default_rng(0), 4099
+    y = (random.integers(60, 200, n).astype(np.uint32) << 23 | random.integers(0, 1 << 23, n).astype(np.uint32)).view(
+        np.float32
+    )
+    x = (random.integers(1, 1 << 24, n) * y.astype(np.float64)).astype(np.float32)
+    bits = random.integers(0, 1 << 32, (2, n), dtype=np.uint32).view(np.float32)
+    special = np.array([0.0, -0.0, 1e-45, 1.0, -3.0, 3.4e38, np.inf, -np.inf, np.nan], np.float32)
+    pairs = [(np.nextafter(x, np.float32(0)), y), (-x, y), (bits[0], bits[1]), tuple(np.meshgrid(special, special))]
+    for a, b in pairs:
+        with np.errstate(all="ignore"):
+            expected = np.fmod(a, b)
+        found = Tensor(a, device=device).fmod(Tensor(b, device=device)).numpy()
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_float_remainder_has_the_sign_of_the_divisor(device, check):
     check(
         (Tensor(FLOATS) % 3.0, FLOATS % np.float32(3.0)),
