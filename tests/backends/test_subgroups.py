@@ -54,7 +54,7 @@ def source_of(build: Callable[[Tensor], Tensor], values: np.ndarray[Any, Any], d
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint32", "int8", "uint16"])
 def test_reductions(device: str, dtype: str, length: int) -> None:
     values = np.random.default_rng(length).integers(-100, 100, (3, length)).astype(dtype)
-    for build in (lambda x: x.max(1), lambda x: x.min(1), lambda x: (x > 98).any(1), lambda x: (x < 200).all(1)):
+    for build in (lambda x: x.max(1), lambda x: x.min(1), lambda x: (x > 98).any(1), lambda x: (x < 98).all(1)):
         found, wanted = both(build, values, device)
         np.testing.assert_array_equal(found, wanted)
         assert "= subgroup" in source_of(build, values, device)
