@@ -90,8 +90,11 @@ def test_a_script(
             marks=pytest.mark.long_run,
         ),
         # the rule is not there yet when the first rules are loaded
-        "print((Tensor([1.0], device='numpy') + 1).tolist())\n"
-        "with load_rules(PATH):\n    print((Tensor([1.0], device='numpy') * 3 + 1).tolist())",
+        pytest.param(
+            "print((Tensor([1.0], device='numpy') + 1).tolist())\n"
+            "with load_rules(PATH):\n    print((Tensor([1.0], device='numpy') * 3 + 1).tolist())",
+            marks=pytest.mark.long_run,
+        ),
     ],
 )
 def test_a_script_with_rules_that_cannot_be_left_out(
