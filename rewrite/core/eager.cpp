@@ -60,7 +60,6 @@ Ref expanded(Node* n, const std::vector<int64_t>& dims) {
   const Shape* own = shape_of(n);
   std::vector<int64_t> padded(dims.size() - own->rank, 1);
   padded.insert(padded.end(), own->dims, own->dims + own->rank);
-  if (padded == dims && own->rank == dims.size()) return Ref::share(n);
   if (n->op == known_ops.CONST) return Ref::share(n);
   Ref made = own->rank < dims.size() ? with_shape("RESHAPE", n, padded) : Ref::share(n);
   return padded == dims ? made : with_shape("EXPAND", made.n, dims);

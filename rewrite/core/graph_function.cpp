@@ -3,8 +3,6 @@
 
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
-#include <cstring>
 #include <string>
 #include <unordered_map>
 

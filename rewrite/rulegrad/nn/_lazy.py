@@ -106,6 +106,97 @@ class _LazyChannels(_Lazy):
     _may_lack_batch = True
 
 
+class _LazyConv(_LazyChannels):
+    """The arguments of convolutions."""
+
+    _input_axis = 1
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Extents,
+        stride: Extents = 1,
+        padding: Extents | str = 0,
+        dilation: Extents = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        how: dict[str, Any] = {
+            "stride": stride,
+            "padding": padding,
+            "dilation": dilation,
+            "groups": groups,
+            "bias": bias,
+        }
+        how |= {"padding_mode": padding_mode, "device": device, "dtype": dtype}
+        self._wait(out_channels=out_channels, kernel_size=kernel_size, **how)
+
+
+class _LazyConvTranspose(_LazyChannels):
+    """The arguments of transposed convolutions."""
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Extents,
+        stride: Extents = 1,
+        padding: Extents = 0,
+        output_padding: Extents = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Extents = 1,
+        padding_mode: Literal["zeros"] = "zeros",
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        how: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": output_padding, "groups": groups}
+        how |= {"bias": bias, "dilation": dilation, "padding_mode": padding_mode, "device": device, "dtype": dtype}
+        self._wait(out_channels=out_channels, kernel_size=kernel_size, **how)
+
+
+class _LazyNorm(_Lazy):
+    """The channels are those of the weights, or of the running statistics where there are no weights."""
+
+    _count, _shaped_by = "num_features", ("weight", "running_mean")
+
+
+class _LazyBatchNorm(_LazyNorm):
+    """The arguments of batch norms."""
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
+        self._wait(**how, device=device, dtype=dtype)
+
+
+class _LazyInstanceNorm(_LazyNorm):
+    """The arguments of instance norms: with parameters and running statistics unless told otherwise, as in PyTorch."""
+
+    _may_lack_batch = True
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
+        self._wait(**how, device=device, dtype=dtype)
+
+
 class LazyLinear(_Lazy, Linear):
     """`Linear` whose in_features are those of the first input; from then on it is a `Linear`.
 
@@ -129,7 +220,7 @@ class LazyLinear(_Lazy, Linear):
         return x.shape[-1]
 
 
-class LazyConv1d(_LazyChannels, Conv1d):
+class LazyConv1d(_LazyConv, Conv1d):
     """`Conv1d` whose in_channels are those of the first input; from then on it is a `Conv1d`.
 
     >>> from rulegrad import nn
@@ -139,34 +230,10 @@ class LazyConv1d(_LazyChannels, Conv1d):
     """
 
     cls_to_become = Conv1d
-    _input_axis = 1
     _ranks = (2, 3)
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: Extents,
-        stride: Extents = 1,
-        padding: Extents | str = 0,
-        dilation: Extents = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: PaddingMode = "zeros",
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how: dict[str, Any] = {
-            "stride": stride,
-            "padding": padding,
-            "dilation": dilation,
-            "groups": groups,
-            "bias": bias,
-        }
-        how |= {"padding_mode": padding_mode, "device": device, "dtype": dtype}
-        self._wait(out_channels=out_channels, kernel_size=kernel_size, **how)
 
-
-class LazyConv2d(_LazyChannels, Conv2d):
+class LazyConv2d(_LazyConv, Conv2d):
     """`Conv2d` whose in_channels are those of the first input; from then on it is a `Conv2d`.
 
     >>> from rulegrad import nn
@@ -176,34 +243,10 @@ class LazyConv2d(_LazyChannels, Conv2d):
     """
 
     cls_to_become = Conv2d
-    _input_axis = 1
     _ranks = (3, 4)
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: Extents,
-        stride: Extents = 1,
-        padding: Extents | str = 0,
-        dilation: Extents = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: PaddingMode = "zeros",
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how: dict[str, Any] = {
-            "stride": stride,
-            "padding": padding,
-            "dilation": dilation,
-            "groups": groups,
-            "bias": bias,
-        }
-        how |= {"padding_mode": padding_mode, "device": device, "dtype": dtype}
-        self._wait(out_channels=out_channels, kernel_size=kernel_size, **how)
 
-
-class LazyConv3d(_LazyChannels, Conv3d):
+class LazyConv3d(_LazyConv, Conv3d):
     """`Conv3d` whose in_channels are those of the first input; from then on it is a `Conv3d`.
 
     >>> from rulegrad import nn
@@ -213,34 +256,10 @@ class LazyConv3d(_LazyChannels, Conv3d):
     """
 
     cls_to_become = Conv3d
-    _input_axis = 1
     _ranks = (4, 5)
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: Extents,
-        stride: Extents = 1,
-        padding: Extents | str = 0,
-        dilation: Extents = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: PaddingMode = "zeros",
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how: dict[str, Any] = {
-            "stride": stride,
-            "padding": padding,
-            "dilation": dilation,
-            "groups": groups,
-            "bias": bias,
-        }
-        how |= {"padding_mode": padding_mode, "device": device, "dtype": dtype}
-        self._wait(out_channels=out_channels, kernel_size=kernel_size, **how)
 
-
-class LazyConvTranspose1d(_LazyChannels, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """`ConvTranspose1d` whose in_channels are those of the first input; from then on it is one.
 
     >>> from rulegrad import nn
@@ -252,26 +271,8 @@ class LazyConvTranspose1d(_LazyChannels, ConvTranspose1d):
     cls_to_become = ConvTranspose1d
     _ranks = (2, 3)
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: Extents,
-        stride: Extents = 1,
-        padding: Extents = 0,
-        output_padding: Extents = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Extents = 1,
-        padding_mode: Literal["zeros"] = "zeros",
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": output_padding, "groups": groups}
-        how |= {"bias": bias, "dilation": dilation, "padding_mode": padding_mode, "device": device, "dtype": dtype}
-        self._wait(out_channels=out_channels, kernel_size=kernel_size, **how)
 
-
-class LazyConvTranspose2d(_LazyChannels, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """`ConvTranspose2d` whose in_channels are those of the first input; from then on it is one.
 
     >>> from rulegrad import nn
@@ -283,26 +284,8 @@ class LazyConvTranspose2d(_LazyChannels, ConvTranspose2d):
     cls_to_become = ConvTranspose2d
     _ranks = (3, 4)
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: Extents,
-        stride: Extents = 1,
-        padding: Extents = 0,
-        output_padding: Extents = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Extents = 1,
-        padding_mode: Literal["zeros"] = "zeros",
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": output_padding, "groups": groups}
-        how |= {"bias": bias, "dilation": dilation, "padding_mode": padding_mode, "device": device, "dtype": dtype}
-        self._wait(out_channels=out_channels, kernel_size=kernel_size, **how)
 
-
-class LazyConvTranspose3d(_LazyChannels, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """`ConvTranspose3d` whose in_channels are those of the first input; from then on it is one.
 
     >>> from rulegrad import nn
@@ -314,26 +297,8 @@ class LazyConvTranspose3d(_LazyChannels, ConvTranspose3d):
     cls_to_become = ConvTranspose3d
     _ranks = (4, 5)
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: Extents,
-        stride: Extents = 1,
-        padding: Extents = 0,
-        output_padding: Extents = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Extents = 1,
-        padding_mode: Literal["zeros"] = "zeros",
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": output_padding, "groups": groups}
-        how |= {"bias": bias, "dilation": dilation, "padding_mode": padding_mode, "device": device, "dtype": dtype}
-        self._wait(out_channels=out_channels, kernel_size=kernel_size, **how)
 
-
-class LazyBatchNorm1d(_Lazy, BatchNorm1d):
+class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
     """`BatchNorm1d` whose num_features are the channels of the first input; from then on it is one.
 
     >>> from rulegrad import nn
@@ -343,23 +308,10 @@ class LazyBatchNorm1d(_Lazy, BatchNorm1d):
     """
 
     cls_to_become = BatchNorm1d
-    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (2, 3)
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
-        self._wait(**how, device=device, dtype=dtype)
 
-
-class LazyBatchNorm2d(_Lazy, BatchNorm2d):
+class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
     """`BatchNorm2d` whose num_features are the channels of the first input; from then on it is one.
 
     >>> from rulegrad import nn
@@ -369,23 +321,10 @@ class LazyBatchNorm2d(_Lazy, BatchNorm2d):
     """
 
     cls_to_become = BatchNorm2d
-    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (4,)
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
-        self._wait(**how, device=device, dtype=dtype)
 
-
-class LazyBatchNorm3d(_Lazy, BatchNorm3d):
+class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
     """`BatchNorm3d` whose num_features are the channels of the first input; from then on it is one.
 
     >>> from rulegrad import nn
@@ -395,23 +334,10 @@ class LazyBatchNorm3d(_Lazy, BatchNorm3d):
     """
 
     cls_to_become = BatchNorm3d
-    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (5,)
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
-        self._wait(**how, device=device, dtype=dtype)
 
-
-class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
     """`InstanceNorm1d` whose num_features are the channels of the first input; from then on it is one.
 
     With parameters and running statistics unless told otherwise, as in PyTorch.
@@ -423,24 +349,10 @@ class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
     """
 
     cls_to_become = InstanceNorm1d
-    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (2, 3)
-    _may_lack_batch = True
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
-        self._wait(**how, device=device, dtype=dtype)
 
 
-class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
     """`InstanceNorm2d` whose num_features are the channels of the first input; from then on it is one.
 
     With parameters and running statistics unless told otherwise, as in PyTorch.
@@ -452,24 +364,10 @@ class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
     """
 
     cls_to_become = InstanceNorm2d
-    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (3, 4)
-    _may_lack_batch = True
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
-        self._wait(**how, device=device, dtype=dtype)
 
 
-class LazyInstanceNorm3d(_Lazy, InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
     """`InstanceNorm3d` whose num_features are the channels of the first input; from then on it is one.
 
     With parameters and running statistics unless told otherwise, as in PyTorch.
@@ -481,18 +379,4 @@ class LazyInstanceNorm3d(_Lazy, InstanceNorm3d):
     """
 
     cls_to_become = InstanceNorm3d
-    _count, _shaped_by = "num_features", ("weight", "running_mean")
     _ranks = (4, 5)
-    _may_lack_batch = True
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
-        self._wait(**how, device=device, dtype=dtype)

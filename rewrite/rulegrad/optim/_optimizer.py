@@ -226,10 +226,10 @@ class Optimizer(Walked):
         for k, group in enumerate(self.param_groups):
             moved = {number + j: p for j, p in enumerate(group["params"]) if p.grad is not None}
             number += len(group["params"])
-            uploaded = each_call(self._uploads(k)) if moved else None
+            if not moved:
+                continue
+            names, uploaded = tuple(self._numbers(group)), each_call(self._uploads(k))
             for cohort in self._moving(k, set(moved)):
-                assert uploaded is not None
-                names = tuple(self._numbers(group))
                 formulas = Formulas(self, group, f"{options[k]}", names, uploaded, cohort.shared)
                 self._remember(*cohort.shared.values())
                 formulas.begin_step()

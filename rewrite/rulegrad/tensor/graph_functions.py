@@ -36,6 +36,14 @@ class _Part(NamedTuple):
     graph: GraphFunction
     reads: tuple[int, ...]
 
+    def of(self, cls: type[T], tensors: Sequence[TensorCore], uops: Sequence[UOp]) -> T:
+        """The result for tensors with these nodes."""
+        uop, history, device = self.graph.apply(uops), None, ""
+        for place in self.reads:
+            tensor = tensors[place]
+            history, device = join(history, tensor._past()), common_device(uop, device, tensor._device)
+        return cls._new(uop, history, device)
+
 
 class BuiltTogether:
     """Results of functions of tensors without gradients, whose graphs depend on a kind, shapes and dtypes alone."""
@@ -59,7 +67,9 @@ class BuiltTogether:
         parts = self._known[key]
         if parts is None:
             return None
-        return [tensors[k] if part is None else _result(part, tensors, uops) for k, part in enumerate(parts)]
+        return [
+            tensors[k] if part is None else part.of(type(tensors[k]), tensors, uops) for k, part in enumerate(parts)
+        ]
 
 
 def _parts(function: Callable[[list[T]], Sequence[T] | None], tensors: Sequence[T]) -> list[_Part | None] | None:
@@ -79,32 +89,19 @@ def _parts(function: Callable[[list[T]], Sequence[T] | None], tensors: Sequence[
     return found
 
 
-def _result(part: _Part, tensors: Sequence[T], uops: Sequence[UOp]) -> T:
-    uop, history, device = part.graph.apply(uops), None, ""
-    for place in part.reads:
-        tensor = tensors[place]
-        history, device = join(history, tensor._past()), common_device(uop, device, tensor._device)
-    return tensors[0]._new(uop, history, device)
-
-
 class _Built(NamedTuple):
     """The graph of a function for a kind of arguments."""
 
-    graph: GraphFunction
+    part: _Part  # which reads all tensors
     cls: type[TensorCore]  # of the result
     tracked: bool  # whether gradients flow through it
     checks: tuple[GraphFunction, ...]  # of indices, whose errors name the user's line
 
     def of(self, tensors: Sequence[TensorCore]) -> TensorCore:
         uops = [tensor.uop for tensor in tensors]  # first of all: a leaf may get its buffer by it
-        first, *others = tensors
-        history, device = first._past(), first._device
-        uop = self.graph.apply(uops)
         for check in self.checks:
             source_lines.note(check.apply(uops))
-        for other in others:
-            history, device = join(history, other._past()), common_device(uop, device, other._device)
-        new = self.cls._new(uop, history, device)
+        new = self.part.of(self.cls, tensors, uops)
         new._requires_grad = self.tracked
         return new
 
@@ -143,7 +140,7 @@ def built_once(function: F) -> F:
         if built is None:
             return function(*arguments, **more)
         if not built.checks:
-            table.keep(arguments, more, autocast, checks, built.graph, built.tracked)
+            table.keep(arguments, more, autocast, checks, built.part.graph, built.tracked)
         return built.of(tensors)
 
     return cast("F", method)
@@ -187,7 +184,8 @@ def _build(function: Callable[..., Any], arguments: tuple[Any, ...], more: dict[
     if any(node.op == "BUFFER" for node in nodes):  # of values of a list
         return None
     checks = tuple(GraphFunction(node, uops) for node in nodes if node.op == "INSIDE")
-    return _Built(GraphFunction(found.uop, uops), type(found), found._requires_grad, checks)
+    whole = _Part(GraphFunction(found.uop, uops), tuple(range(len(uops))))
+    return _Built(whole, type(found), found._requires_grad, checks)
 
 
 def _placed(value: Any, names: list[TensorCore]) -> Any:
