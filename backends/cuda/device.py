@@ -116,10 +116,10 @@ class Device:
 class Executable:
     """A kernel of a module: how it is launched by the engine, alone or in a program with others."""
 
-    __slots__ = ("_alone", "_device", "kernel")
+    __slots__ = ("_alone", "_device", "_module", "kernel")
 
     def __init__(self, device: Device, kernel: Kernel, module: Any) -> None:
-        self._device = device
+        self._device, self._module = device, module
         description = f"kernel {kernel.name!r} on {device.name}"
         try:
             function = call("cuModuleGetFunction", module, kernel.name.encode())
@@ -131,7 +131,13 @@ class Executable:
         kept = description, module, maps  # the module stays loaded with it
         blocks, threads = geometry(kernel)
         self.kernel = CudaKernel(int(function), blocks, threads, kernel.local_bytes, maps.described, kept)
-        self._alone = program(device.queue, [(self, range(kernel.slots))], kernel.slots, ())
+        count = kernel.slots + (kernel.positions is not None)
+        self._alone = program(device.queue, [(self, range(count))], count, ())
+
+    def sized(self, kernel: Kernel) -> Executable:
+        """The same for another grid."""
+        with self._device.entered():
+            return Executable(self._device, kernel, self._module)
 
     def __call__(self, handles: Sequence[int], wait: bool = False) -> float | None:
         with self._device.entered():

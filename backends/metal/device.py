@@ -137,7 +137,10 @@ class Executable:
         size = api.metal().MTLSizeMake
         self._grid = size(*(*kernel.grid, 1, 1, 1)[:3])
         self._group = size(*group_size(kernel, most))
-        self._slots = kernel.slots
+
+    def sized(self, kernel: Kernel) -> Executable:
+        """The same for another grid."""
+        return Executable(self._device, kernel, self._pipeline)
 
     def __call__(self, handles: Sequence[Any], wait: bool = False) -> float | None:
         buffer = self._device.start([(self, [(handle, 0) for handle in handles])])

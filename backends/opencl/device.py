@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections import deque
 from collections.abc import Sequence
@@ -165,9 +166,12 @@ class Device:
 
     def record(
         self, launches: Sequence[tuple[_Executable, Sequence[int]]], bound: int, offsets: Sequence[int]
-    ) -> _Program:
-        """Launches on numbered buffers as one program."""
-        return _Program(self, launches, bound)
+    ) -> _Program | None:
+        """Launches on numbered buffers as one program.
+
+        None where sizes are arguments: a program is run at one size, and making kernels of its own takes longer.
+        """
+        return None if any(one.takes_sizes for one, _ in launches) else _Program(self, launches, bound)
 
     def synchronize(self) -> None:
         cl = opencl()
@@ -225,9 +229,10 @@ class _Executable:
             self._kernel = cl.Kernel(program, kernel.name)
         except cl.Error as error:
             raise DeviceError(f"the source of {kernel.name!r} defines no such kernel: {error}") from None
-        if self._kernel.num_args != kernel.slots:
+        count = kernel.slots + (kernel.positions is not None)
+        if self._kernel.num_args != count:
             raise DeviceError(
-                f"kernel {kernel.name!r} has {self._kernel.num_args} parameters in its source, but {kernel.slots} slots"
+                f"kernel {kernel.name!r} has {self._kernel.num_args} parameters in its source, but {count} buffers"
             )
         self._program, self._source_kernel = program, kernel
         self._grid = kernel.grid or (1,)
@@ -237,7 +242,7 @@ class _Executable:
         self._enqueue = cl.enqueue_nd_range_kernel
         self._error = cl.Error
         self._description = f"kernel {kernel.name!r} on {device.name}"
-        self._arguments: list[Any] = [None] * kernel.slots
+        self._arguments: list[Any] = [None] * count
         # The first launch does not wait: one that the driver refuses is an error at its own place.
         self._may_wait = False
         self.is_short = 0 < kernel.flops + kernel.nbytes <= device._short
@@ -245,6 +250,16 @@ class _Executable:
     def copy(self) -> _Executable:
         """The same kernel, with arguments of its own."""
         return _Executable(self._device, self._source_kernel, self._program)
+
+    def sized(self, kernel: Kernel) -> _Executable:
+        """The same for another grid, with the same arguments."""
+        found = copy.copy(self)
+        found._grid = kernel.grid
+        return found
+
+    @property
+    def takes_sizes(self) -> bool:
+        return self._source_kernel.positions is not None
 
     def set_argument(self, position: int, handle: Any) -> None:
         """The device's lock is held."""

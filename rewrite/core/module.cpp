@@ -20,6 +20,7 @@
 #include "replay.hpp"
 #include "shapes.hpp"
 #include "signature.hpp"
+#include "template_graph.hpp"
 
 using namespace rulegrad;
 
@@ -575,6 +576,7 @@ NB_MODULE(_core, m) {
   define_shapes(m);
   define_eager(m);
   define_graph_function(m);
+  define_template_graph(m);
   define_guards(m);
   define_captured(m);
   define_placing(m);

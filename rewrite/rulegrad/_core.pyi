@@ -530,6 +530,27 @@ class GraphFunction:
     def apply(self, arguments: Sequence[UOp]) -> UOp:
         """The graph with nodes of the same shapes and dtypes in the places of the parameters. Raises GraphError."""
 
+class TemplateGraph:
+    """Graphs with formulas of sizes in the place of sizes."""
+
+    def __init__(
+        self,
+        nodes: Sequence[
+            tuple[UOp, tuple[int, ...], int, int, Sequence[tuple[str, int, tuple[tuple[tuple[int, ...], int], ...]]]]
+        ],
+        roots: Sequence[int],
+        sizes: int,
+        scalars: int,
+        buffers: int,
+    ) -> None:
+        """nodes: one like it, the places of its sources, the numbers of the constant and of the buffer that it is, or
+        -1; of each size that varies the attribute, the place in it, -1 where it is a number, and the formula.
+        """
+    def match(
+        self, roots: Sequence[UOp], given_sizes: Sequence[int] | None
+    ) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[int, ...]] | None:
+        """The sizes, constants and ids of buffers with which it is these graphs; None where it is with none."""
+
 class GraphTable:
     """The graphs of a function of tensors by the kinds of its arguments; dtype: the class of dtypes."""
 

@@ -241,7 +241,8 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "general_plans", "GENERAL_PLANS", "0 or 1",
-            _level(1), int, "1: the second size of a computation makes a plan for all its sizes, on the device c",
+            _level(1), lambda: 1, "1: the second size of a computation makes a plan for all its sizes; 0: each size "
+            "has a plan of its own",
         ),
         Setting(
             "threads", "RULEGRAD_THREADS", "a number of threads, at most 4096",

@@ -221,6 +221,22 @@ def test_tactics_of_grids(
             np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype != "float16" else 2e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        ("cuda_shim", "elements of rows"),
+        ("cuda_shim", "sum of columns"),
+        ("cuda_shim", "softmax"),
+        ("cuda_shim", "product, depth"),
+        ("cuda_shim", "attention, one query"),
+        ("metal_shim", "joined"),
+        ("metal_shim", "layer norm of t rows"),
+    ],
+)
+def test_sizes_that_vary(device: str, name: str, simulator: Simulator, tests_of: Callable[[str], Any]) -> None:
+    tests_of("compile/test_varying.py").serves_all_sizes(name, simulator(device))
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("device", ["cuda_shim", "metal_shim"])
 @pytest.mark.parametrize(

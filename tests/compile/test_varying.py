@@ -10,7 +10,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor
-from rulegrad.compile import varying
+from rulegrad.compile import plans, varying
 from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, value_of
 from rulegrad.compile.varying.templates import DifferentError, generalised, instance, matched
 
@@ -29,8 +29,8 @@ def built(built: list[int]) -> Iterator[list[int]]:
         yield built
 
 
-def tensor(array: Array) -> Tensor:
-    return Tensor(array, device="c")
+def tensor(array: Array, device: str = "c") -> Tensor:
+    return Tensor(array, device=device)
 
 
 def same(found: Tensor, wanted: Array) -> None:
@@ -59,7 +59,7 @@ def causal(q: Array, k: Array, v: Array) -> Array:
 
 def causal_of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     t = q.shape[1]
-    mask = Tensor.arange(t, device="c").reshape(t, 1) >= Tensor.arange(t, device="c").reshape(1, t)
+    mask = Tensor.arange(t, device=q.device).reshape(t, 1) >= Tensor.arange(t, device=q.device).reshape(1, t)
     return mask.where((q @ k.transpose(-1, -2)) * 0.25, -1e30).softmax(-1) @ v
 
 
@@ -97,7 +97,7 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[..., Array], Callable[[in
         lambda t: [floats(3, t), floats(3, 2)],
     ),
     "counted": (
-        lambda x: x + Tensor.arange(x.shape[0], device="c"), lambda x: x + np.arange(len(x), dtype=np.float32),
+        lambda x: x + Tensor.arange(x.shape[0], device=x.device), lambda x: x + np.arange(len(x), dtype=np.float32),
         lambda t: [floats(t)],
     ),
     "prefix": (
@@ -137,6 +137,33 @@ def test_one_plan_serves_all_sizes(name: str, built: list[int]) -> None:
         arrays = arguments(t)
         same(ours(*map(tensor, arrays)), numpys(*arrays))
     assert built == []
+
+
+def serves_all_sizes(name: str, device: str) -> None:
+    """One plan, and as many kernels as it has, give right values at several sizes."""
+    ours, numpys, arguments = CASES[name]
+    with rg.config(general_plans=1):
+        for t in (5, 6, 2, 33, 70):
+            arrays = arguments(t)
+            same(ours(*[tensor(array, device) for array in arrays]), numpys(*arrays))
+        known, refused = len(plans._executables), varying.reasons()
+        for t in (7, 40):
+            arrays = arguments(t)
+            same(ours(*[tensor(array, device) for array in arrays]), numpys(*arrays))
+        assert len(plans._executables) == known, refused
+
+
+#: of the tactics of OpenCL on a CPU
+ON_OPENCL = [
+    "elements of rows", "rows and bias", "sum of columns", "softmax", "layer norm of t rows", "product, rows",
+    "product, columns", "product, depth", "joined", "gathered", "distances to t", "causal attention",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["opencl"], indirect=True)
+@pytest.mark.parametrize("name", ON_OPENCL)
+def test_on_opencl(name: str, device: str) -> None:
+    serves_all_sizes(name, device)
 
 
 def test_sizes_from_one_on(built: list[int]) -> None:

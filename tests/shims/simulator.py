@@ -5,6 +5,7 @@ A simulator is loaded by tests with `rulegrad.load_backend(folder)`, and is neve
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import hashlib
 import os
@@ -222,8 +223,7 @@ class Executable:
         self._name = kernel.name
         self._launch = getattr(library, f"launch_{kernel.name}")
         self._message = (ctypes.c_char * 400).in_dll(library, "shim_message")
-        grid, block = ((*sizes, 1, 1, 1)[:3] for sizes in device.geometry(kernel))
-        self._grid, self._block = (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block)
+        self._set_grid(kernel)
         self._fibers = device.has_barriers(kernel)
         self._maps = kernel.maps
         self._local_bytes = kernel.local_bytes
@@ -233,6 +233,16 @@ class Executable:
         addresses = [handle.ctypes.data for handle in handles]
         self.launch(addresses, [self._device.tensor_map(one, addresses[one.slot]) for one in self._maps])
         return time.perf_counter() - start if wait else None
+
+    def sized(self, kernel: Kernel) -> Executable:
+        """The same for another grid."""
+        found = copy.copy(self)
+        found._set_grid(kernel)
+        return found
+
+    def _set_grid(self, kernel: Kernel) -> None:
+        grid, block = ((*sizes, 1, 1, 1)[:3] for sizes in self._device.geometry(kernel))
+        self._grid, self._block = (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block)
 
     def launch(self, addresses: Sequence[int], maps: Sequence[bytes]) -> None:
         """Runs it with buffers at these addresses, and these tensor maps. Raises DeviceError."""

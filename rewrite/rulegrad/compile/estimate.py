@@ -47,13 +47,13 @@ def _trips(node: UOp) -> int:
     return math.prod(typical(r.src[0]) for r in node.ranges)
 
 
-def typical(extent: UOp) -> int:
-    """The value of an extent, where sizes that vary are those that the kernel was made for. Raises RewriteError."""
+def typical(extent: UOp, sizes: Sequence[int] = ()) -> int:
+    """The value of an extent at these sizes, by default at those that the kernel was made for. Raises RewriteError."""
     if extent.op == "CONST":
         return int(extent.attrs["value"])
     if extent.op == "VAR":
-        return int(extent.attrs["typical"])
-    values = [typical(source) for source in extent.src]
+        return int(sizes[extent.attrs["slot"]] if sizes else extent.attrs["typical"])
+    values = [typical(source, sizes) for source in extent.src]
     if len(values) == 1:
         return values[0]
     found = evaluate(extent.op, extent.dtype, *values)

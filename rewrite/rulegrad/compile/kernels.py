@@ -129,7 +129,10 @@ def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str,
     sizes = 1 + max([node.attrs["slot"] for node in indexed.toposort("VAR")], default=-1)
     grid, group = launch_sizes(program) if source else ((), ())
     text = render(program, target, name, slots, sizes, math.prod(group)) if source else ""
-    if sizes:
+    positions = None
+    if sizes and "sizes" in engine.target(target).templates:
+        positions = UOp("SINK", tuple(program.toposort("SPECIAL")))
+    elif sizes:
         text += render(_items(program), target, f"items_{name}", 1, sizes)
     local_bytes = local_memory(program, target) if source else 0
     maps = tensor_maps(program, target) if source else ()
@@ -138,6 +141,7 @@ def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str,
     return Kernel(
         name, runs, text, grid, group, slots, flops, nbytes,
         local_bytes=local_bytes, maps=maps, checks_indices=checks_indices, tactic=tactic, steps=steps, sizes=sizes,
+        positions=positions,
     )  # fmt: skip
 
 
@@ -203,31 +207,32 @@ def _require_arithmetic(program: UOp, target: str) -> None:
                     )
 
 
-def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def launch_sizes(program: UOp, sizes: Sequence[int] = ()) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Work-items along each axis of the grid, the fastest axis first, and those of a work-group.
 
+    sizes: what a launch gives the program for sizes that vary, by default what it was made for.
     The second is () where the rules leave the size of work-groups to the device: no position in a group is asked for.
     """
-    sizes: dict[str, dict[int, int]] = {"item": {}, "group": {}, "local": {}}
+    counts: dict[str, dict[int, int]] = {"item": {}, "group": {}, "local": {}}
     parts: list[UOp] = []
     for node in program.toposort("RANGE", "SPECIAL"):
         if node.op == "SPECIAL":
-            sizes[node.attrs["name"]][node.attrs["axis"]] = node.src[0].attrs["value"]
+            counts[node.attrs["name"]][node.attrs["axis"]] = typical(node.src[0], sizes)
         elif node.attrs["kind"] == "item":
             parts.append(node.src[0])  # a device without a grid does a part of the outermost loop
     if parts:
         if any(part != parts[0] for part in parts):
             raise RewriteError("a kernel has outermost loops of several extents; a launch is divided by one")
         return (typical(parts[0]),), ()
-    if sizes["item"] and sizes["local"]:
+    if counts["item"] and counts["local"]:
         raise RewriteError(
             "a kernel has positions in the grid as well as in a work-group; the launch pass gives one kind"
         )
-    groups = sizes["group"] or sizes["item"]
-    axes = range(max([*groups, *sizes["local"]], default=0) + 1)
-    local = tuple(sizes["local"].get(axis, 1) for axis in axes) if sizes["local"] or sizes["group"] else ()
-    counts = tuple(groups.get(axis, 1) for axis in axes)
-    return tuple(map(math.prod, zip(counts, local or (1,) * len(counts), strict=True))), local
+    groups = counts["group"] or counts["item"]
+    axes = range(max([*groups, *counts["local"]], default=0) + 1)
+    local = tuple(counts["local"].get(axis, 1) for axis in axes) if counts["local"] or counts["group"] else ()
+    of_axes = tuple(groups.get(axis, 1) for axis in axes)
+    return tuple(map(math.prod, zip(of_axes, local or (1,) * len(of_axes), strict=True))), local
 
 
 def _items(program: UOp) -> UOp:
@@ -281,7 +286,7 @@ def _map_parameters(program: UOp, target: str) -> list[str]:
 def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0, items: int = 1) -> str:
     """Source text of a lowered kernel. The body is by rules; the target's templates make the signature.
 
-    sizes: how many further parameters there are, integers of 64 bits. items: the work-items of a work-group.
+    sizes: how many sizes are arguments, integers of 64 bits. items: the work-items of a work-group.
     """
     facts = engine.target(target)
     maps = _map_parameters(program, target)
@@ -293,8 +298,7 @@ def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0, ite
         for k in range(slots)
         for text, dtype in [by_slot.get(k, (f"unused{k}", unused))]
     )
-    numbers = [f"{facts.types['int64']} size{k}" for k in range(sizes)]
-    signature = facts.templates.get("separator", ", ").join([signature, *maps, *numbers])
+    signature = facts.templates.get("separator", ", ").join([signature, *maps, *_size_parameters(facts, slots, sizes)])
     texts = dict.fromkeys(node.attrs["text"] for node in program.toposort("MATRIX_MULACC"))
     definitions = "".join(_defined_once(text) for text in texts if text)
     if "shared" in facts.templates:  # a language in which the memory of a work-group is declared outside of the kernel
@@ -311,6 +315,13 @@ def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0, ite
     builtins = facts.templates.get("builtins", "")
     begin = facts.templates[head].format(name=name, params=signature, builtins=builtins, items=items)
     return prologue + definitions + begin + "\n" + body + "}\n"
+
+
+def _size_parameters(facts: engine.TargetFacts, slots: int, sizes: int) -> list[str]:
+    """How sizes are passed: as one buffer, or each by itself."""
+    if sizes and "sizes" in facts.templates:
+        return [facts.templates["sizes"].format(slot=slots)]
+    return [facts.templates["size"].format(number=number) for number in range(sizes)]
 
 
 def _defined_once(text: str) -> str:

@@ -389,6 +389,8 @@ def record(
             all_bound,
             offsets,
         )
+    if program is None:
+        return None
     return Recorded(program, tuple(bound), Layout.of((end,), "uint8", plan.device) if end else None)
 
 

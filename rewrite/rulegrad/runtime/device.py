@@ -70,6 +70,14 @@ class Executable(Protocol):
         ...
 
 
+class SizedExecutable(Executable, Protocol):
+    """A kernel of a target with a template `sizes`: its grid depends on the sizes that it is given."""
+
+    def sized(self, kernel: Kernel) -> Executable:
+        """The same for another grid. A launch's last buffer has the sizes."""
+        ...
+
+
 class Program(Protocol):
     """The launches of a plan, which may be run again and again, on other buffers each time."""
 
@@ -134,11 +142,11 @@ class Device(Protocol):
 
     # A device may also have `launches_wait: bool`. Where it is True, a launch returns when it has ended.
 
-    # A device may also have `record(launches, bound, offsets) -> Program`: launches, each an executable and the numbers
-    # of the buffers behind its slots, as one program. The first `bound` buffers are given to each run of it; the one
-    # after them begins `offsets[0]` bytes after the arena's start, and so on. Where kernels are functions in memory,
-    # `Replay` is such a program, which the engine runs. With `has_arenas = False` all buffers are bound: there handles
-    # are used from their start only.
+    # A device may also have `record(launches, bound, offsets) -> Program | None`: launches, each an executable and the
+    # numbers of the buffers behind its slots, as one program; None where launches are better made one by one. The first
+    # `bound` buffers are given to each run of it; the one after them begins `offsets[0]` bytes after the arena's start,
+    # and so on. Where kernels are functions in memory, `Replay` is such a program, which the engine runs. With
+    # `has_arenas = False` all buffers are bound: there handles are used from their start only.
 
     # A device whose programs are the engine's may also have `beside: int`, the address of a function that calls another
     # one for each of its parts, on a share of the cores each (`Replay.run_beside`).

@@ -50,8 +50,8 @@ class Kernel(NamedTuple):
     `nbytes` are what one launch computes and moves, for the profile; `user_line` is where the user asked;
     `local_bytes` is the local memory of a work-group that a launch has to ask for; `maps` are further arguments, after
     the buffers; `tactic` and `steps` say how its loops run. The last slot of a kernel that `checks_indices` is for
-    its flags. A kernel with `sizes` takes one more buffer, of so many sizes (int64); the function `items_NAME` in its
-    source stores the work-items of a launch, and `grid` has those at typical sizes.
+    its flags. A kernel with `sizes` takes one more buffer, of so many sizes (int64). `grid` has the work-items at
+    typical sizes; at others they are what the function `items_NAME` in its source stores, or as `positions` have it.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Kernel(NamedTuple):
     tactic: str = ""
     steps: tuple[UOp, ...] = ()
     sizes: int = 0
+    positions: UOp | None = None  # in the grid, where it depends on sizes
 
     @property
     def schedule(self) -> str:

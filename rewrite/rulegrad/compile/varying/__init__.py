@@ -19,11 +19,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from rulegrad import engine
+from rulegrad._core import renumbered
 from rulegrad.compile import kernels as compiling
 from rulegrad.compile.sharding import is_on_mesh
 from rulegrad.config import config
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
+from rulegrad.ir.substitution import substituted
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.support.places import user_line
@@ -32,7 +35,7 @@ from .formulas import NoFormulaError, value_of
 from .plans import Bounds, General, general_plan
 from .templates import DifferentError, Match, Template, generalised, matched
 
-OFTEN: Final = 16  #: a size that is used so many times gets kernels of its own
+OFTEN: Final = 16  #: a size that is used so many times, and in half of all calls, gets kernels of its own
 _MOST_TRIED: Final = 4  # graphs of one kind that templates are made from
 _MOST_KEPT: Final = 512  # sizes whose plans are kept
 
@@ -42,13 +45,22 @@ class _Kind:
     """Graphs that may have a template."""
 
     seen: list[list[UOp]] = field(default_factory=list)  # those that were compiled for their sizes
-    plans: list[General] = field(default_factory=list)
+    plans: list[_Used] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Found:
     plan: Any
     inputs: tuple[int | Buffer, ...]
+    general: _Used
+    uses: int = 0
+
+
+@dataclass(slots=True)
+class _Used:
+    """A general plan, and how often it was used."""
+
+    general: General
     uses: int = 0
 
 
@@ -91,7 +103,8 @@ def find(
             _found.popitem(last=False)
     _found.move_to_end((key, device))
     found.uses += 1
-    if found.uses > OFTEN:
+    found.general.uses += 1
+    if found.uses > OFTEN and 2 * found.uses >= found.general.uses:
         del _found[key, device]
         return None
     return found.plan, found.inputs
@@ -112,15 +125,16 @@ def general_of(template: Template, device: str, bounds: Bounds) -> General | Non
 
 def _is_able(device: str) -> bool:
     """Whether kernels of the device take sizes."""
-    return devices.target_of(device).split("_")[0] == "c"
+    templates = engine.target(devices.target_of(device)).templates
+    return "size" in templates or "sizes" in templates
 
 
 def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str) -> _Found | None:
     if is_on_mesh(uops):  # the parts of an axis are rounded up, which no formula of sizes is
         return None
     kind = _kinds.setdefault(_kind_of(uops, buffers, device), _Kind())
-    for general in kind.plans:
-        found = _at(general, uops, ids, device)
+    for known in kind.plans:
+        found = _at(known, uops, ids, device)
         if found is not None:
             return found
     if len(kind.seen) >= _MOST_TRIED:
@@ -131,14 +145,22 @@ def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], de
         except (DifferentError, NoFormulaError, RulegradError) as error:
             _refused(error)
             continue
-        found = _at(general, uops, ids, device)
+        used = _Used(general)
+        found = _at(used, uops, ids, device)
         if found is not None:
-            kind.plans.append(general)
-            kind.plans.sort(key=lambda one: len(one.template.examples))
+            kind.plans.append(used)
+            kind.plans.sort(key=lambda one: len(one.general.template.examples))
             _tell(general)
             return found
-    kind.seen.append(list(uops))
+    kind.seen.append(_of_other_buffers(uops))
     return None
+
+
+def _of_other_buffers(uops: Sequence[UOp]) -> list[UOp]:
+    """The same graphs on buffers of nobody: a node that is held keeps the value of a tensor that it stands for."""
+    graph = UOp("SINK", tuple(uops))
+    others = {uop: renumbered(uop, -1 - number) for number, uop in enumerate(graph.toposort("BUFFER"))}
+    return list(substituted(graph, others).src)
 
 
 def _kind_of(uops: Sequence[UOp], buffers: Sequence[Buffer], device: str) -> tuple[Any, ...]:
@@ -164,8 +186,9 @@ def _templates(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> list[Template]
     return [template for *_, template in sorted(found, key=lambda one: one[:3])]
 
 
-def _at(general: General, uops: Sequence[UOp], ids: Sequence[int], device: str) -> _Found | None:
+def _at(used: _Used, uops: Sequence[UOp], ids: Sequence[int], device: str) -> _Found | None:
     """A general plan at the sizes of these graphs, if it is theirs."""
+    general = used.general
     match = matched(general.template, uops)
     if match is None or any(
         not least <= size <= most for size, (least, most) in zip(match.sizes, general.bounds, strict=True)
@@ -176,7 +199,7 @@ def _at(general: General, uops: Sequence[UOp], ids: Sequence[int], device: str) 
     values = match.sizes or (0,)
     sizes = _filled(values, (len(values),), "int64", device)
     inputs = tuple([_input(general.template, match, number, ids, device) for number in general.inputs])
-    return _Found(general.plan(match.sizes, device), (*inputs, sizes))
+    return _Found(general.plan(match.sizes, device), (*inputs, sizes), used)
 
 
 def _input(template: Template, match: Match, number: int, ids: Sequence[int], device: str) -> int | Buffer:

@@ -6,6 +6,7 @@ A formula is a tuple of terms: the numbers of the variables that are multiplied,
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -57,7 +58,7 @@ class Fit:
         #: as many as a formula has coefficients, and one more that checks them
         self.points = [tuple(primes[v][names.count(v)] for v in range(variables)) for names in self._terms]
         self.points.append(tuple(primes[v][_DEGREE + 1] for v in range(variables)))
-        rows = [[math.prod(point[v] for v in names) for names in self._terms] for point in self.points[:-1]]
+        rows = tuple(tuple(math.prod(point[v] for v in names) for names in self._terms) for point in self.points[:-1])
         if small:
             self.points.append(tuple(small[v][0] for v in range(variables)))
         self._inverse = _inverse(rows)
@@ -84,7 +85,8 @@ class Fit:
         return found
 
 
-def _inverse(rows: Sequence[Sequence[int]]) -> list[list[Fraction]]:
+@functools.cache
+def _inverse(rows: tuple[tuple[int, ...], ...]) -> list[list[Fraction]]:
     """The inverse of a matrix, by elimination."""
     size = len(rows)
     wide = [[Fraction(x) for x in row] + [Fraction(int(k == j)) for j in range(size)] for k, row in enumerate(rows)]

@@ -6,10 +6,10 @@ import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from rulegrad import engine
-from rulegrad.compile.kernels import compile_varying
+from rulegrad.compile.kernels import compile_varying, launch_sizes
 from rulegrad.compile.memory_plan import MemoryPlan, plan_memory
 from rulegrad.compile.plans import Launch, Plan, Prepared, executables_of, make_plan, record
 from rulegrad.compile.schedule import Schedule, Step, make_schedule, number_buffers
@@ -23,6 +23,9 @@ from rulegrad.runtime.kernel import Kernel
 from .formulas import GENERIC, Fit, Formula, value_of
 from .kernels import at_typical_sizes, general_kernel, variable
 from .templates import DifferentError, Template, instance
+
+if TYPE_CHECKING:
+    from rulegrad.runtime.device import SizedExecutable
 
 Bounds: TypeAlias = "tuple[tuple[int, int], ...]"  # the least and the most of each size
 
@@ -55,15 +58,25 @@ class General:
                 blocks.append(layout)
             elif layout.nbytes > blocks[block].nbytes:
                 blocks[block] = layout
-        checks_indices = any(launch.kernel.checks_indices for launch in self.launches)
+        launches = tuple([_sized(launch, sizes) for launch in self.launches])
+        checks_indices = any(launch.kernel.checks_indices for launch in launches)
         none = (None,) * len(self.outputs)
         memory = MemoryPlan((), self.block_of, (), sum(block.nbytes for block in blocks), 0)
         schedule = Schedule(len(self.inputs) + 1, shapes, (), self.outputs)
         plan = Plan(device, schedule, (), (), (), frozenset(), self.dependencies)
         is_large = any(layout.nbytes >= LARGE for layout in layouts)
-        recorded = record(plan, memory, self.launches, blocks, checks_indices)
-        prepared = Prepared(memory, self.launches, tuple(blocks), none, checks_indices, recorded, is_large)
+        recorded = record(plan, memory, launches, blocks, checks_indices)
+        prepared = Prepared(memory, launches, tuple(blocks), none, checks_indices, recorded, is_large)
         return replace(plan, _prepared={((), ()): prepared})
+
+
+def _sized(launch: Launch, sizes: Sequence[int]) -> Launch:
+    """A launch with the grid that it has at these sizes, where the kernel does not say so itself."""
+    kernel = launch.kernel
+    if kernel.positions is None:
+        return launch
+    kernel = kernel._replace(grid=launch_sizes(kernel.positions, sizes)[0])
+    return launch._replace(kernel=kernel, executable=cast("SizedExecutable", launch.executable).sized(kernel))
 
 
 def general_plan(template: Template, device: str, bounds: Bounds | None = None) -> General:

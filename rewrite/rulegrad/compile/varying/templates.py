@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rulegrad._core import TemplateGraph
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 
@@ -51,6 +52,7 @@ class Template:
     examples: list[tuple[int, int]] = field(default_factory=list)
     scalars: list[Any] = field(default_factory=list)  #: their dtypes
     buffers: int = 0
+    graph: TemplateGraph | None = None  #: the same for the engine
 
     def formulas(self) -> set[Formula]:
         """Those of axes."""
@@ -98,7 +100,22 @@ def generalised(
         src = tuple(places[pair] for pair in zip(a.src, b.src, strict=True))
         template.nodes.append(_common(a, b, src, formulas, template))
     template.roots = [places[pair] for pair in zip(first, second, strict=True)]
+    given = [
+        (a, node.src, node.scalar, node.buffer, _holes(node))
+        for (a, _), node in zip(pairs, template.nodes, strict=True)
+    ]
+    counts = len(template.examples), len(template.scalars), template.buffers
+    template.graph = TemplateGraph(given, template.roots, *counts)
     return template
+
+
+def _holes(node: Node) -> list[tuple[str, int, Formula]]:
+    """The sizes of a node that vary: attribute, the place in it, formula."""
+    found: list[tuple[str, int, Formula]] = []
+    for name, value in node.attrs.items():
+        numbered = enumerate(value) if isinstance(value, tuple) else ((-1, value),)
+        found.extend((name, place, size.formula) for place, size in numbered if isinstance(size, Hole))
+    return found
 
 
 def _in_step(roots: Sequence[_Pair]) -> tuple[list[_Pair], dict[_Pair, int]]:
@@ -231,71 +248,9 @@ def matched(template: Template, roots: Sequence[UOp], given_sizes: Sequence[int]
 
     given_sizes: those that it has to be.
     """
-    if len(roots) != len(template.roots):
-        return None
-    sizes: list[int | None] = [None] * len(template.examples) if given_sizes is None else list(given_sizes)
-    scalars: list[Any] = [None] * len(template.scalars)
-    buffers: list[int] = [-1] * template.buffers
-    checks: list[tuple[Formula, int]] = []
-    given: dict[int, UOp] = {}
-    stack = list(zip(template.roots, roots, strict=True))
-    while stack:
-        place, uop = stack.pop()
-        known = given.get(place)
-        if known is not None:
-            if known != uop:
-                return None
-            continue
-        given[place] = uop
-        node, src, attrs = template.nodes[place], uop.src, uop.attrs
-        if node.op != uop.op or node.dtype != uop.dtype or len(node.src) != len(src):
-            return None
-        if node.scalar >= 0:
-            scalars[node.scalar] = attrs["value"]
-        elif node.buffer >= 0:
-            buffers[node.buffer] = attrs["id"]
-        if not _attributes_match(node, attrs, sizes, checks):
-            return None
-        stack.extend(zip(node.src, src, strict=True))
-    bound = tuple(size for size in sizes if size is not None)
-    if len(bound) < len(sizes) or any(value_of(formula, bound) != size for formula, size in checks):
-        return None
-    if len(set(buffers)) < len(buffers):
-        return None
-    return Match(bound, tuple(scalars), tuple(buffers))
-
-
-def _attributes_match(
-    node: Node, attrs: dict[str, Any], sizes: list[int | None], checks: list[tuple[Formula, int]]
-) -> bool:
-    for name, wanted in node.attrs.items():
-        given = attrs[name]
-        if name not in _SIZES:
-            if not _is_same(wanted, given) and node.op != "ARGUMENT":
-                return False
-            continue
-        left, right = _numbers(wanted), _numbers(given)
-        if len(left) != len(right):
-            return False
-        for expected, size in zip(left, right, strict=True):
-            if isinstance(expected, Hole):
-                variable = _variable(expected.formula)
-                if variable is not None and sizes[variable] is None:
-                    sizes[variable] = size
-                else:
-                    checks.append((expected.formula, size))
-            elif expected != size:
-                return False
-    return True
-
-
-def _variable(formula: Formula) -> int | None:
-    """The variable that a formula is, if it is one."""
-    if len(formula) == 1:
-        (variables, factor) = formula[0]
-        if factor == 1 and len(variables) == 1:
-            return variables[0]
-    return None
+    assert template.graph is not None
+    found = template.graph.match(roots, given_sizes)
+    return None if found is None else Match(*found)
 
 
 def instance(template: Template, sizes: Sequence[int], device: str) -> list[UOp]:

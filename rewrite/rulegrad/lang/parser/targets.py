@@ -31,6 +31,8 @@ TEMPLATE_WORDS = (
         "shared",
     ),
     "tensor_map",
+    "size",
+    "sizes",
 )
 
 _FLAG_PROPERTIES: Properties = {"doc": ("doc", lambda cursor: cursor.string())}
