@@ -187,7 +187,7 @@ def test_kernels_compile_for_processors_that_have_it(tmp_path: Path) -> None:
     x = Tensor(np.ones((64, 64), np.int8), device="c")
     source = source_of(x.cast("int32") @ x.cast("int32"))
     header = (backend("c").folder / "amx.h").read_text(encoding="utf-8")
-    with_flags = type(compiler)((*compiler.command, *flags))
-    text = f"#define UNROLLED\n#define VECTORIZED\n{header}{source}void* used = reduce;\n"
     name = source.split("static void ")[1].split("(")[0]
-    assert with_flags.compile(text.replace("void* used = reduce", f"void* used = {name}"))
+    text = f"#define UNROLLED\n#define VECTORIZED\n{header}{source}void* used = {name};\n"
+    # not as a compiler of its own, whose trial would run what this processor need not have
+    assert compiler._begin(text, [*compiler.flags(), *flags], compiler._found().linker).finish()
