@@ -71,7 +71,9 @@ def test_values(geometry: Geometry, device: str) -> None:
     np.testing.assert_allclose(found.numpy().astype(np.float64), wanted, rtol=2**-8, atol=1e-3)
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize(
+    "geometry", [pytest.param(g, marks=pytest.mark.long_run if k % 2 else ()) for k, g in enumerate(GEOMETRIES)]
+)
 def test_gradients(geometry: Geometry, device: str) -> None:
     """Those of the sum of y * g are linear in g: compared with float32's."""
     x, w = of_bfloat16(geometry[0], 1), of_bfloat16(geometry[1], 2)

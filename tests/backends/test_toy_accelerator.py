@@ -69,6 +69,7 @@ def test_what_a_target_must_declare(climb: Climb) -> None:
     assert rungs["copy"]["status"] == "skipped"
 
 
+@pytest.mark.long_run
 def test_what_a_device_must_have(climb: Climb) -> None:
     rungs = climb("load", (DEVICE, "    def synchronize(", "    def wait("), (DEVICE, "    memory = 1 << 30\n", ""))
     assert [f["problem"] for f in rungs["load"]["findings"]] == [
@@ -84,12 +85,14 @@ def test_a_module_and_rules_that_cannot_be_read(climb: Climb) -> None:
     assert "NEGG" in problems(rungs["load"])["rules"]
 
 
+@pytest.mark.long_run
 def test_memory_that_is_not_kept(climb: Climb) -> None:
     rungs = climb("add", (DEVICE, "handle[: array.nbytes] = array.reshape(-1).view(np.uint8)", "pass"))
     assert "came back changed" in problems(rungs["copy"])["copies of int8"]
     assert rungs["add"]["skipped"] == "copy did not pass"
 
 
+@pytest.mark.long_run
 def test_a_render_rule_that_is_missing(climb: Climb) -> None:
     rungs = climb("add", (RULES, '    store: STORE(p, v) -> stmt "store {p}, {v}"\n        essential\n', ""))
     found = problems(rungs["add"])

@@ -51,7 +51,9 @@ FAILURES = {
 
 
 @needs_mpi
-@pytest.mark.parametrize("what", FAILURES)
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=pytest.mark.long_run if what == "raise" else ()) for what in FAILURES]
+)
 def test_a_rank_that_fails_ends_all(what: str) -> None:
     status, *texts = FAILURES[what]
     done = launched(what)

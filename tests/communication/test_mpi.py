@@ -72,7 +72,9 @@ FAILURES = {
 
 
 @needs_mpi
-@pytest.mark.parametrize("what", FAILURES)
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=pytest.mark.long_run if what in ("crash", "dtype") else ()) for what in FAILURES]
+)
 def test_a_rank_that_fails_ends_all(what: str) -> None:
     status, *texts = FAILURES[what]
     done = launched(str(PROGRAM), what)

@@ -51,7 +51,9 @@ def alone() -> list[float]:
     return losses
 
 
-@pytest.mark.parametrize(("kind", "how"), [("data", "captured"), ("fully", "eager")])
+@pytest.mark.parametrize(
+    ("kind", "how"), [("data", "captured"), pytest.param("fully", "eager", marks=pytest.mark.long_run)]
+)
 def test_training(kind: str, how: str) -> None:
     found = trained(kind, how)
     assert found["losses"] == pytest.approx(alone(), rel=1e-5)

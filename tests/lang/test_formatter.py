@@ -122,6 +122,8 @@ def test_our_files_and_documents_are_formatted() -> None:
 
 
 def test_spaces_and_line_ends_do_not_matter(path: Path) -> None:
+    if FILES.index(path) % 3 != 1 and not os.environ.get("LONG_RUN"):
+        pytest.skip("each third file is respaced, in the long run all; of another third the test below does so")
     other = respaced(path.read_text(encoding="utf-8"), random.Random(path.name))
     assert format_text(other, path.name) == formatted_file(path)
 

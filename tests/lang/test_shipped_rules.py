@@ -83,7 +83,7 @@ def test_trees_are_those_of_the_parser(in_force: Path, tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("text", "again"),
     [
-        ("off algebra.fold_binary\n", set()),
+        pytest.param("off algebra.fold_binary\n", set(), marks=pytest.mark.long_run),
         ("ruleset algebra:\n    fold_binary: x + 0 -> x\n        test x:int32 + 0 -> x\n", {"fold_binary"}),
         ("target numpy:\n    limit untiled 3\n", set()),
     ],

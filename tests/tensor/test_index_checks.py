@@ -358,18 +358,18 @@ IN_VECTORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def test_lanes_are_checked(device: str) -> None:
+@pytest.mark.parametrize("size", [8, 17, 1000, *(pytest.param(size, marks=pytest.mark.long_run) for size in (16, 39))])
+def test_lanes_are_checked(device: str, size: int) -> None:
     """At every place among the lanes, with places left over, in integers of the width of the lanes and of others."""
     random, found = np.random.default_rng(0), {}
-    for size in (8, 16, 17, 39, 1000):
-        x = Tensor(np.arange(size, dtype=np.float32))
-        for dtype in (np.int32, np.int64, np.uint8) if size < 256 else (np.int32, np.int64):
-            for bad in (-1, 0, size // 2, size - 1):
-                places = random.integers(0, size, size).astype(dtype)
-                if bad >= 0:
-                    places[bad] = size
-                for name, run in IN_VECTORS.items():
-                    found[name, size, np.dtype(dtype).name, bad] = run(x, Tensor(places))
+    x = Tensor(np.arange(size, dtype=np.float32))
+    for dtype in (np.int32, np.int64, np.uint8) if size < 256 else (np.int32, np.int64):
+        for bad in (-1, 0, size // 2, size - 1):
+            places = random.integers(0, size, size).astype(dtype)
+            if bad >= 0:
+                places[bad] = size
+            for name, run in IN_VECTORS.items():
+                found[name, size, np.dtype(dtype).name, bad] = run(x, Tensor(places))
     Tensor.realize(*found.values())
     said = {key: problem(result) for key, result in found.items()}
     assert {key for key, text in said.items() if bool(text) != (key[3] >= 0)} == set()

@@ -27,7 +27,7 @@ def at_once(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return x.batch_norm(None, None, weight, bias, training=True)
 
 
-@pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5), (2, 3, 4, 5)])
+@pytest.mark.parametrize("shape", [(6, 3), pytest.param((4, 3, 5), marks=pytest.mark.long_run), (2, 3, 4, 5)])
 def test_first_and_second_gradients(shape: tuple[int, ...], device: str) -> None:
     arguments = [Tensor(a, device=device) for a in (given(*shape), given(shape[1]) + 2, given(shape[1]))]
     upstream = Tensor(given(*shape) + 1, device=device)

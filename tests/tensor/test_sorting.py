@@ -70,7 +70,9 @@ def test_first_elements_of_long_rows(extent, count, largest):
         assert all(np.array_equal(place, wanted[:, -1]) for place in last)
 
 
-@pytest.mark.parametrize("extent", [127, 128, 1024, 1025, 2049])
+@pytest.mark.parametrize(
+    "extent", [128, 1025, 2049, *(pytest.param(extent, marks=pytest.mark.long_run) for extent in (127, 1024))]
+)
 def test_long_rows_by_digits(device, check, extent):
     array = R.normal(size=(2, extent)).astype(np.float32)
     array[0, ::5], array[0, 1::5], array[1, ::4], array[1, 1::4] = np.nan, np.inf, 0.0, -0.0

@@ -147,6 +147,7 @@ def test_text_and_exit_status(small: str, capsys: pytest.CaptureFixture[str]) ->
     assert "1 survive (12.5% of those that are not the same)" in printed.splitlines()[-1]
 
 
+@pytest.mark.long_run
 def test_a_share_may_survive_and_a_sample_is_drawn(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mutate", small, "--json", "--jobs", "2", "--allowed", "0.5", "--most", "4", "--seed", "1"]) == 0
     first = json.loads(capsys.readouterr().out)
@@ -200,6 +201,7 @@ def test_an_unknown_name_is_an_error() -> None:
         mutate.main(["nowhere"])
 
 
+@pytest.mark.long_run
 def test_a_process_that_ends(small: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A mutant that takes its process with it is noticed, and the others are tried as ever."""
     usual = running.verdicts

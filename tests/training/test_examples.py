@@ -59,6 +59,7 @@ def test_fifty_steps_of_the_gpt_are_those_of_torch(monkeypatch: pytest.MonkeyPat
     assert found[-1] < 0.6 * found[0]
 
 
+@pytest.mark.long_run
 def test_the_gpt_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = example("nanogpt/train.py", monkeypatch)
     (tmp_path / "text.txt").write_text("so it goes, and so it went. " * 40, encoding="utf-8")

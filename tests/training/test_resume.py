@@ -36,7 +36,9 @@ def finished(program: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-@pytest.mark.parametrize(("workers", "captured"), [(0, "eager"), (2, "captured")])
+@pytest.mark.parametrize(
+    ("workers", "captured"), [pytest.param(0, "eager", marks=pytest.mark.long_run), (2, "captured")]
+)
 def test_a_run_that_is_killed_ends_with_the_same_weights(tmp_path: Path, workers: int, captured: str) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     whole.mkdir()
