@@ -34,7 +34,14 @@ def test_sort(any_device, extent, dtype):
 
 @pytest.mark.parametrize(
     ("extent", "count", "largest"),
-    [(64, 3, True), (161, 10, False), (500, 1, False), (1000, 7, True), (2049, 2, True), (2049, 2, False)],
+    [
+        (64, 3, True),
+        (161, 10, False),
+        (500, 1, False),
+        (1000, 7, True),
+        pytest.param(2049, 2, True, marks=pytest.mark.long_run),
+        (2049, 2, False),
+    ],
 )
 def test_first_elements_of_long_rows(extent, count, largest):
     """Of which blocks are looked at: with ties, nan, infinity, and the last of all numbers, which also pads."""
