@@ -14,15 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
 from rulegrad.capture.captured import Captured, Part
 from rulegrad.capture.outcome import Outcome
 from rulegrad.capture.sources import Source
 from rulegrad.capture.variables import LEAST, Variable
 from rulegrad.compile.plans import Plan
 from rulegrad.compile.realize import Found, plan_of
-from rulegrad.compile.varying import OFTEN, general_of
+from rulegrad.compile.varying import OFTEN, filled_buffer, general_of
 from rulegrad.compile.varying.formulas import Formula, value_of
 from rulegrad.compile.varying.plans import General
 from rulegrad.compile.varying.templates import DifferentError, formula_of, generalised, instance, matched
@@ -235,7 +233,7 @@ class Computation:
             return plan, [self._input(number - 1, sizes) for number in numbers]
         values = sizes or (0,)
         given = [self._input(number, sizes) for number in general.inputs]
-        return general.plan(sizes, self.device), [*given, _filled(values, (len(values),), "int64", self.device)]
+        return general.plan(sizes, self.device), [*given, filled_buffer(values, (len(values),), "int64", self.device)]
 
     def graphs(self, sizes: tuple[int, ...]) -> list[UOp]:
         """At these sizes, with BUFFERs that are numbered from 1."""
@@ -255,13 +253,7 @@ class Computation:
         if number < self.template.buffers:
             return number
         scalar = self.scalars[number - self.template.buffers]
-        return _filled(scalar.at(sizes), (), scalar.dtype, self.device)
-
-
-def _filled(values: Any, shape: tuple[int, ...], dtype: Any, device: str) -> Buffer:
-    buffer = Buffer(shape, dtype, device)
-    buffer.copy_in(np.asarray(values, buffer.dtype.numpy))
-    return buffer
+        return filled_buffer(scalar.at(sizes), (), scalar.dtype, self.device)
 
 
 def _scalar(looks: Looks, dtype: Any, values: Sequence[Any]) -> Scalar:

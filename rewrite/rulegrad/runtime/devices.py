@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -21,6 +20,7 @@ from rulegrad.runtime.backends import Backend, all_backends, backend, load_backe
 from rulegrad.runtime.device import KINDS, Device, Discovery, Found
 from rulegrad.runtime.several import Several, count_of, of_device, parts_of
 from rulegrad.support import forks
+from rulegrad.support.messages import say
 
 __all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend", "on_mesh", "report", "target_of"]
 
@@ -235,7 +235,7 @@ def _left_out_if_broken(one: Backend) -> Iterator[None]:
     try:
         yield
     except DeviceError as error:
-        _say(f"the backend {one.name} is left out: {str(error).splitlines()[0]}")
+        say(f"the backend {one.name} is left out: {str(error).splitlines()[0]}")
 
 
 def _choose() -> str:
@@ -253,19 +253,13 @@ def _chosen(candidate: _Candidate, broken: list[_Candidate]) -> str:
     better = next((one for one in broken if KINDS.index(one.found.kind) < KINDS.index(found.kind)), None)
     if better is not None:
         advice = f" {better.report.discovery.advice}" if better.report.discovery.advice else ""
-        _say(
-            f"{better.name} ({better.found.description}) cannot be used: {better.found.problem}; using {name}.{advice}"
-        )
+        say(f"{better.name} ({better.found.description}) cannot be used: {better.found.problem}; using {name}.{advice}")
     elif found.kind == "interpreter":
         advice = "; or ".join(
             _reports[one].discovery.advice
             for one in _FOR_PROCESSORS
             if one in _reports and _reports[one].discovery.advice
         )
-        _say(f"no device was found to compile for; using {name}, which is slow. To compile for the processor, "
+        say(f"no device was found to compile for; using {name}, which is slow. To compile for the processor, "
              f"{advice}. `python -m rulegrad devices` says where it was looked for")  # fmt: skip
     return name
-
-
-def _say(text: str) -> None:
-    print(f"rulegrad: {text}", file=sys.stderr)

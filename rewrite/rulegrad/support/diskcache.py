@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rulegrad.support import forks
+from rulegrad.support.messages import say
 from rulegrad.support.paths import cache_folder, doubt
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class DiskCache:
             return
         self.close()
         self._off = True
-        _say(f"the cache {self.path} cannot be used ({error}); going on without it")
+        say(f"the cache {self.path} cannot be used ({error}); going on without it")
 
     def _rebuild(self, error: sqlite3.Error, last: bool) -> None:
         path = self.path
@@ -218,9 +219,9 @@ class DiskCache:
             last = True
         if last:
             self._off = True
-            _say(f"the cache {path} cannot be used ({error}); going on without it")
+            say(f"the cache {path} cannot be used ({error}); going on without it")
         else:
-            _say(f"the cache {path} was damaged ({error}) and is started afresh")
+            say(f"the cache {path} was damaged ({error}) and is started afresh")
 
 
 _shared = DiskCache("cache.sqlite")
@@ -255,7 +256,3 @@ def _digest(value: bytes) -> bytes:
     import hashlib  # late: it takes 3 ms
 
     return hashlib.blake2b(value, digest_size=16).digest()
-
-
-def _say(text: str) -> None:
-    print(f"rulegrad: {text}", file=sys.stderr)

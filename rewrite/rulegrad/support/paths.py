@@ -11,6 +11,7 @@ from typing import Literal
 
 from rulegrad.config import config
 from rulegrad.errors import RulegradError
+from rulegrad.support.messages import say_once
 
 
 @cache
@@ -44,7 +45,7 @@ def cache_folder() -> Path | None:
     except (OSError, ValueError):
         return None
     if problem:
-        _say_once(f"the cache folder {folder} is not used: {problem}. Remove it, or set RULEGRAD_CACHE to another")
+        say_once(f"the cache folder {folder} is not used: {problem}. Remove it, or set RULEGRAD_CACHE to another")
         return None
     return folder
 
@@ -69,8 +70,3 @@ def doubt(path: Path) -> str:
     elif not stat.S_ISREG(status.st_mode):
         return f"{path.name} is not a file"
     return ""
-
-
-@cache
-def _say_once(text: str) -> None:
-    print(f"rulegrad: {text}", file=sys.stderr)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from functools import cache
 from typing import NamedTuple
 
 from rulegrad import engine
@@ -15,6 +13,7 @@ from rulegrad.errors import RuleError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import backend
+from rulegrad.support.messages import say_once
 
 
 class Place(NamedTuple):
@@ -61,7 +60,7 @@ def found_schedule(named: UOp, place: Place) -> UOp | None:
         return None
     scheduled, problem = _applied(entry, named, place.target)
     if problem:
-        _say_once(f"{tuned_file().path}: the schedule of {entry.name} is not used: {problem}; the rules choose")
+        say_once(f"{tuned_file().path}: the schedule of {entry.name} is not used: {problem}; the rules choose")
     return scheduled
 
 
@@ -76,8 +75,3 @@ def _applied(entry: Entry, named: UOp, target: str) -> tuple[UOp | None, str]:
     except RuleError as error:
         return None, str(error)
     return UOp("SCHEDULED", (like.src[0], *steps), **like.attrs), ""
-
-
-@cache
-def _say_once(text: str) -> None:
-    print(f"rulegrad: {text}", file=sys.stderr)

@@ -197,7 +197,7 @@ def _at(used: _Used, uops: Sequence[UOp], ids: Sequence[int], device: str) -> _F
     if any(value_of(axis, match.sizes) < 1 for axis in general.axes):
         return None
     values = match.sizes or (0,)
-    sizes = _filled(values, (len(values),), "int64", device)
+    sizes = filled_buffer(values, (len(values),), "int64", device)
     inputs = tuple([_input(general.template, match, number, ids, device) for number in general.inputs])
     return _Found(general.plan(match.sizes, device), (*inputs, sizes), used)
 
@@ -206,10 +206,11 @@ def _input(template: Template, match: Match, number: int, ids: Sequence[int], de
     if number < template.buffers:
         return ids.index(match.buffers[number])
     scalar = number - template.buffers
-    return _filled(match.scalars[scalar], (), template.scalars[scalar], device)
+    return filled_buffer(match.scalars[scalar], (), template.scalars[scalar], device)
 
 
-def _filled(values: Any, shape: tuple[int, ...], dtype: Any, device: str) -> Buffer:
+def filled_buffer(values: Any, shape: tuple[int, ...], dtype: Any, device: str) -> Buffer:
+    """A new buffer with these values."""
     buffer = Buffer(shape, dtype, device)
     buffer.copy_in(np.asarray(values, buffer.dtype.numpy))
     return buffer
