@@ -28,11 +28,6 @@ bool is_common_float(uint32_t dtype) {
   return info.kind == Kind::Float && info.bits >= 16;
 }
 
-bool same_shape(Node* a, Node* b) {
-  const Shape *x = shape_of(a), *y = shape_of(b);
-  return x == y || (x->rank == y->rank && std::equal(x->dims, x->dims + x->rank, y->dims));
-}
-
 // The shape that both broadcast to, or none.
 std::optional<std::vector<int64_t>> common_shape(Node* a, Node* b) {
   const Shape *x = shape_of(a), *y = shape_of(b);
@@ -96,7 +91,7 @@ nb::object computed(uint32_t op, bool swapped, PyObject* a, PyObject* b) {
     right = Ref::share(node_of(b));
     device = common_device(device, at(b, g.device));
     if (!device || right.n->dtype != left.n->dtype) return {};
-    if (!same_shape(left.n, right.n)) {
+    if (*shape_of(left.n) != *shape_of(right.n)) {
       const auto dims = common_shape(left.n, right.n);
       if (!dims) return {};
       left = expanded(left.n, *dims), right = expanded(right.n, *dims);

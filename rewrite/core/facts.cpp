@@ -80,7 +80,7 @@ Shape* compute_shape(Node* n) {
     for (uint32_t k = o.shape_rule == ShapeRule::Indices; k < n->nsrc; k++) {
       Shape* s = n->src[k]->shape.load(std::memory_order_acquire);
       if (s->rank == 0) continue;
-      if (found && found != s && (found->rank != s->rank || !std::equal(s->dims, s->dims + s->rank, found->dims)))
+      if (found && *found != *s)
         throw GraphError(o.name->text + ": source shapes " + show_shape(found) + " and " + show_shape(s) + " differ; expand one of them");
       found = s;
     }
@@ -195,7 +195,7 @@ static bool have_same_shape(const Node* a, const Node* b) {
   if (a == b) return true;
   if (a->dtype != b->dtype) return false;
   const Shape *s = a->shape.load(std::memory_order_acquire), *t = b->shape.load(std::memory_order_acquire);
-  return s && t && (s == t || (s->rank == t->rank && std::equal(s->dims, s->dims + s->rank, t->dims)));
+  return s && t && *s == *t;
 }
 
 Node* with_sources(Node* n, Node* const* src) {

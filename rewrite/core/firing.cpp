@@ -138,7 +138,7 @@ static bool is_of_kernel(Node* n) {
 void Firer::check_shape(uint32_t rule, Node* before, Node* after) const {
   const Shape *a = shape_of(before), *b = shape_of(after);
   if (a->rank == 1 && b->rank == 0 && is_of_kernel(before)) return;  // the same in all lanes
-  if (a->rank != b->rank || !std::equal(a->dims, a->dims + a->rank, b->dims)) fail(rule, before, "it changes the shape");
+  if (*a != *b) fail(rule, before, "it changes the shape");
 }
 
 void Firer::need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_t wanted) {

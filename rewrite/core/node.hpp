@@ -1,5 +1,6 @@
 // Nodes: (op, dtype, sources, attributes), immutable and hash-consed, freed when nobody holds them.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -92,6 +93,8 @@ struct Shape {
   std::atomic<uint32_t> refs;
   uint32_t rank;
   int64_t dims[];
+
+  bool operator==(const Shape& other) const { return this == &other || (rank == other.rank && std::equal(dims, dims + rank, other.dims)); }
 };
 
 struct RangeSet {

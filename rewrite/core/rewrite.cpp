@@ -210,7 +210,7 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
   machine.explainer = explainer;
   if (f.parameters != 2) throw RewriteError("function " + f.name->text + " must take a node and its gradient");
   const Shape *given = shape_of(seed), *result_shape = shape_of(root);
-  if (seed->dtype != root->dtype || given->rank != result_shape->rank || !std::equal(given->dims, given->dims + given->rank, result_shape->dims))
+  if (seed->dtype != root->dtype || *given != *result_shape)
     throw RewriteError("the gradient of " + describe(root) + " that was given has another dtype or shape than the node");
   std::vector<Node*> order = toposort(root);
   SideTable<uint8_t> wanted;
@@ -244,8 +244,7 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
       if (firings) firings->back().sources.push_back(Ref::share(g));
       if (g->dtype != n->src[j]->dtype) throw RewriteError("the gradient of " + brief(n) + " has another dtype than its source");
       const Shape *have = shape_of(g), *want = shape_of(n->src[j]);
-      if (have->rank != want->rank || !std::equal(have->dims, have->dims + have->rank, want->dims))
-        throw RewriteError("the gradient of " + brief(n) + " has another shape than its source");
+      if (*have != *want) throw RewriteError("the gradient of " + brief(n) + " has another shape than its source");
       if (gradients.has(n->src[j])) g = machine.build_infix(known_ops.ADD, Value::node(gradients[n->src[j]]), Value::node(g));
       gradients[n->src[j]] = g;
     }
