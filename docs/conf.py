@@ -15,7 +15,7 @@ nitpicky = False
 html_theme = "furo"
 html_title = "rulegrad"
 
-# Headings of other pages can be linked to; `(a) (b)` are no dashes and quotation marks in code that is read aloud.
+# Headings of other pages can be linked to; `(a) (b)` are not dashes and quotation marks in code that is read aloud.
 myst_heading_anchors = 4
 smartquotes = False
 

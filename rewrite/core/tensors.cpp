@@ -57,7 +57,7 @@ bool nobody_watches() {
 
 namespace {
 
-// Whether a tensor is no leaf that waits for a buffer of its own.
+// Whether a tensor is not a leaf that waits for a buffer of its own.
 bool is_settled(PyObject* t) {
   const Tensors& g = g_tensors;
   return at(t, g.leaf) == Py_False || (Py_IS_TYPE(at(t, g.history), g.point) && node_of(t)->op == known_ops.BUFFER);
@@ -76,7 +76,7 @@ bool is_current(PyObject* t) {
   if (Py_TYPE(t) != g.type || !uop_of(t) || !is_settled(t)) return false;
   PyObject* base = base_of(t);
   if (base == Py_None) return true;
-  // The base is no view itself, and has the node that this one was made from.
+  // The base is not a view itself, and has the node that this one was made from.
   return Py_TYPE(base) == g.type && uop_of(base) == at(at(t, g.view), g.root_of_view) && at(base, g.view) == Py_None && is_settled(base);
 }
 

@@ -33,7 +33,7 @@ bool is_off();
 bool nobody_watches();
 // Whether results of tensors with gradients have gradients, in this thread.
 extern thread_local bool t_gradients;
-// Whether what a tensor holds is its node: it is no leaf that waits for a buffer, and no view that has to be made again.
+// Whether what a tensor holds is its node: it is not a leaf that waits for a buffer, nor a view that has to be made again.
 bool is_current(PyObject* tensor);
 // What stands behind the graph, as `_past` has it.
 PyObject* past_of(PyObject* tensor);

@@ -126,7 +126,7 @@ def test_how_loops_are_written() -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "int64"])
 def test_vectors_of_a_number_that_is_computed(dtype: str) -> None:
-    """C computes small integers as int, which is no lane of theirs."""
+    """C computes small integers as int, which is not a lane of theirs."""
     x, y = (Tensor(np.array([value], dtype), device="c") for value in (77, 12))
     for found, wanted in ((x ^ y, 77 ^ 12), (x | y, 77 | 12), (x + y, 89), (x * 2 - y, 142)):
         assert found.expand(50).tolist() == [int(np.array(wanted).astype(dtype))] * 50

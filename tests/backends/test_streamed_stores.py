@@ -22,13 +22,13 @@ def test_only_large_results_that_are_not_read() -> None:
     large, small = (Tensor(np.zeros(n, np.float32), device="numpy") for n in (1 << 23, 1 << 22))
     assert "STREAM" in source(large + 1, "c_avx512") and "STREAM" in source(large.reshape(2048, -1).T * 2, "c_avx512")
     assert "STREAM" not in source(small + 1, "c_avx512")
-    assert "STREAM" not in source(large + 1, "c")  # its vectors are no whole lines
+    assert "STREAM" not in source(large + 1, "c")  # its vectors are not whole lines
     assert "STREAM" not in source(large.sum(), "c_avx512")
 
 
 @pytest.mark.parametrize("shape", [(16,), (100,), (5, 33), (64, 48), (3, 1024 + 16)])
 def test_values(written: Callable[[str], Path], shape: tuple[int, ...]) -> None:
-    """Also at places that are no multiples of a line, and through views that are written in place."""
+    """Also at places that are not multiples of a line, and through views that are written in place."""
     try:
         devices.get("c")
     except DeviceError as problem:

@@ -50,7 +50,7 @@ def total() -> float:
 
 
 def once(world: MpiWorld) -> None:
-    """A collective that is no program's."""
+    """A collective outside the programs of the engine."""
     of = Collective("all_reduce", (world.size,), (0,), "sum", 1, "float32")
     values = np.ones(1, np.float32)
     world.start(of, [values], [values]).wait()

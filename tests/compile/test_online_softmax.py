@@ -77,7 +77,7 @@ def test_few_rows_and_all_keys_in_one_block() -> None:
 
 
 def test_its_programs_mean_the_same_after_each_pass() -> None:
-    """CHECK=2 runs a sum of powers with registers, and sees what such a sum does wrong."""
+    """CHECK=2 runs a sum of exponentials with registers, and sees what such a sum does wrong."""
     arrays = [x[:1] if k in (0, 3) else x for k, x in enumerate(operands(4))]
     with config(check=2):
         result = attention(*(Tensor(x, device="c") for x in arrays)).numpy()
@@ -158,7 +158,7 @@ def test_gradients(device: str) -> None:
 def test_gradients_of_queries_that_are_a_part_of_a_tensor() -> None:
     """Their columns are behind gates: no vector loop of the results is one of the scores.
 
-    Two sums of powers over keys in one block, where the second needs the first, share no loop.
+    Two sums of exponentials over keys in one block, where the second needs the first, share no loop.
     """
     for rows, keys in ((3, 2), (3, 5), (4, 4)):
         arrays = normal(rows, 7, 8), normal(keys, 2), normal(keys, 1), normal(rows, 1)

@@ -302,7 +302,7 @@ def named(name: str, extent: int) -> UOp:
 
 REFUSED = {
     "split i9 by 4": "split i9 by 4",  # no such loop
-    "split i1 by 4": "split i1 by 4",  # 11 is no multiple of 4
+    "split i1 by 4": "split i1 by 4",  # 11 is not a multiple of 4
     "unroll i1; unroll i1": "unroll i1",  # it is gone
     "fuse i0, k0 as both": "fuse i0, k0 as both",
     "stage c layout i1": "stage c layout i1",

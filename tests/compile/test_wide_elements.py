@@ -101,7 +101,7 @@ def test_a_wide_number_of_a_row_leaves_its_elements_in_whole_vectors() -> None:
 
 
 def test_indices_that_are_clamped_divide_nothing() -> None:
-    """Pixels of images between which is interpolated: rows that are one axis are no remainders of the index."""
+    """Pixels of images between which is interpolated: rows that are one axis are not remainders of the index."""
     r = np.random.default_rng(0)
     x, grid = r.standard_normal((2, 3, 8, 8)).astype(np.float32), r.standard_normal((2, 9, 9, 2)).astype(np.float32)
     with rg.profile() as p:

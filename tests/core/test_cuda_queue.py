@@ -72,7 +72,7 @@ def kernel(number: int, maps: list[tuple[int, ...]] | None = None) -> CudaKernel
 def test_launches_on_buffers_and_in_an_arena(driver: Driver) -> None:
     program = Replay(driver.queue, [(kernel(1), [1, 0]), (kernel(2), [2])], 2, [256])
     assert len(program) == 2 and not program.is_of_functions
-    for _ in range(3):  # two launches are no graph
+    for _ in range(3):  # two launches are not a graph
         program.run([1000, 2000], 4096)
     assert driver.calls[:2] == [
         ("launch", 1, (4, 3, 2, 32, 1, 1, 128), STREAM, 2000),

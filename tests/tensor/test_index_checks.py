@@ -293,7 +293,7 @@ def test_checked_passes() -> None:
         assert x[i].tolist() == X[[3, -1]].tolist()
         assert x.index_add(0, Tensor([1, 0, 1]), Tensor(X[:3])).tolist()[0] == [3.0, 5.0, 7.0]
         assert x[Tensor([0, 2])].sum().item() == 24.0
-        # a right kernel is not blamed for what it does with the sample contents 0 to 4, of which 4 is no row
+        # a right kernel is not blamed for what it does with the sample contents 0 to 4, of which 4 is not a row
         many = Tensor([[0, 1, 1, 3, 2, 0, 3, 3]]).T.expand(8, 3)
         assert x.scatter_add(0, many, Tensor.ones(8, 3)).sum().item() == X.sum() + 24
     forget_kernels()

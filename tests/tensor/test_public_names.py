@@ -40,7 +40,7 @@ def test_completion_shows_public_names_only(name: str) -> None:
 
 @pytest.mark.parametrize("package", [nn, optim, signal])
 def test_files_that_implement_a_namespace_have_private_names(package: ModuleType) -> None:
-    """Unless the module is a public name: `from rulegrad.nn import _walking` is no promise to anybody."""
+    """Unless the module is a public name: `from rulegrad.nn import _walking` promises nothing to anybody."""
     files = {module.name for module in pkgutil.iter_modules(package.__path__)}
     assert {name for name in files if not name.startswith("_")} <= set(package.__all__)
 

@@ -69,7 +69,7 @@ class context_parallel(ContextDecorator):  # noqa: N801  (PyTorch's name)
 
     A context manager and a decorator, for the forward pass of models whose sequences are split along that axis. What
     the ring does not compute is as outside, and gathers keys and values: attention under a mask or with dropout, of
-    keys that are no sequence of the queries' shape, of a length that is no multiple of the devices. Raises
+    keys that are not a sequence of the queries' shape, of a length that is not a multiple of the devices. Raises
     CommunicationError for an axis that is not there.
 
     >>> from rulegrad.distributed import Mesh, context_parallel, shard

@@ -159,7 +159,7 @@ class _Lexer:
         self.tab_before = True
 
     def _add(self, token: Token, line: Line) -> None:
-        """A number, a bracket, or what is no token."""
+        """A number, a bracket, or an error where there is not a token."""
         if token.kind == NUMBER:
             self._number(token, line)
         elif token.kind == SYMBOL:

@@ -67,7 +67,7 @@ def _fused(name: str, layer: Module, norm: Any, axis: int) -> Any:
     if layer.training or norm.training:
         raise ModuleError(f"{name}: the layers are in training mode; call eval() on both first")
     if norm.running_mean is None or norm.running_var is None:
-        raise ModuleError(f"{name}: {type(norm).__name__} has no running statistics, so it is no fixed scale")
+        raise ModuleError(f"{name}: {type(norm).__name__} has no running statistics, so it is not a fixed scale")
     fused: Any = copy.deepcopy(layer)
     statistics = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
     fused.weight, fused.bias = fuse_conv_bn_weights(fused.weight, fused.bias, *statistics, transpose=axis == 1)
