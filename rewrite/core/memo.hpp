@@ -56,12 +56,6 @@ struct CallKey {
   uint32_t count;
   Value arguments[kMost];
   bool operator==(const CallKey& o) const;
-  CallKey& operator=(const CallKey& o) {
-    function = o.function;
-    count = o.count;
-    std::copy(o.arguments, o.arguments + o.count, arguments);
-    return *this;
-  }
 };
 struct CallHash {
   size_t operator()(const CallKey& k) const;
