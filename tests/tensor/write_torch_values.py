@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch_compositions import COMPOSITIONS
+from torch_distributions import DISTRIBUTIONS, results
 from torch_functions import CASES, directions, weights
 from torch_layers import LAYERS, first_values, flat, slopes
 from torch_points import POINTS
@@ -164,6 +165,20 @@ def of_clip(name: str) -> dict[str, Any]:
     return {"norm": [] if norm is None else rounded(norm), "gradients": found}
 
 
+def of_distribution(name: str) -> dict[str, Any]:
+    """What is known of it, and the gradients of the sum of all but `cdf`."""
+    found, parameters = results(
+        torch.distributions, name, lambda array, is_parameter: torch.tensor(array, requires_grad=is_parameter)
+    )
+    asked = [one for key, one in found.items() if key != "cdf" and one.requires_grad and one.isfinite().all()]
+    sum(one.sum() for one in asked).backward()
+    gradients = [np.zeros(one.shape) if one.grad is None else one.grad for one in parameters]
+    return {
+        "results": {key: rounded(one.detach()) for key, one in found.items()},
+        "gradients": [rounded(gradient) for gradient in gradients],
+    }
+
+
 def values() -> dict[str, dict[str, Any]]:
     """Everything that is in the file."""
     torch.backends.mha.set_fastpath_enabled(False)
@@ -171,6 +186,7 @@ def values() -> dict[str, dict[str, Any]]:
         "functions": {name: of_function(name) for name in CASES | COMPOSITIONS},
         "points": {name: of_points(name) for name in POINTS},
         "layers": {name: of_layer(name) for name in LAYERS},
+        "distributions": {name: of_distribution(name) for name in DISTRIBUTIONS},
         "optimizers": {name: of_optimizer(name) for name in OPTIMIZERS},
         "searches": {name: of_search(name) for name in SEARCHES},
         "schedules": {name: of_schedule(name) for name in SCHEDULES},

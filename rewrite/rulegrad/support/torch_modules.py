@@ -18,7 +18,11 @@ activation adaptive batchnorm channelshuffle container conv distance dropout fla
 module normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils
 """
 _OPTIMIZERS: Final = "adadelta adagrad adam adamw asgd nadam optimizer radam rmsprop rprop sgd"
-_DISTRIBUTIONS: Final = "bernoulli categorical exponential laplace normal uniform"
+_DISTRIBUTIONS: Final = """
+bernoulli beta binomial categorical cauchy chi2 dirichlet distribution exponential gamma geometric gumbel half_normal
+independent kl laplace log_normal multivariate_normal normal one_hot_categorical poisson studentT
+transformed_distribution uniform
+"""
 #: By the name of a module of `torch`: the modules of rulegrad that have its names, the first one first.
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "autograd": ("pytorch.autograd",),
@@ -32,10 +36,8 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "cuda.amp": ("amp",),
     "distributed.nn": ("pytorch.processes",),
     "distributions": ("pytorch.distributions",),
-    **{
-        f"distributions.{name}": ("pytorch.distributions",)
-        for name in ("bernoulli", "categorical", "normal", "uniform")
-    },
+    "distributions.transforms": ("pytorch.distributions.transforms",),
+    **{f"distributions.{name}": ("pytorch.distributions",) for name in _DISTRIBUTIONS.split()},
     "func": ("pytorch.func",),
     "hub": ("pytorch.hub",),
     "jit": ("capture",),
