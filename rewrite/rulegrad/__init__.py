@@ -63,6 +63,7 @@ _PLACES = {
     "autocast": ("rulegrad.tensor.autocasting", "autocast"),
     "broadcast_shapes": ("rulegrad.tensor.movement", "broadcast_shapes"),
     "communication": ("rulegrad.communication", ""),
+    "compile": ("rulegrad.compile", ""),
     "cuda": ("rulegrad.cuda", ""),
     "custom_gradient": ("rulegrad.tensor.custom", "custom_gradient"),
     "data": ("rulegrad.data", ""),

@@ -120,3 +120,40 @@ def test_an_uninitialized_parameter_is_pickled_and_shown():
     kept = pickle.loads(pickle.dumps(nn.UninitializedParameter(requires_grad=False, dtype="float64")))
     assert repr(kept) == "<UninitializedParameter>" and (kept.requires_grad, kept.dtype) == (False, "float64")
     assert kept.grad is None and not hasattr(kept, "_leaf")
+
+
+class _Scale(rulegrad.nn.modules.lazy.LazyModuleMixin, nn.Module):
+    """A lazy layer as a program for PyTorch writes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.UninitializedParameter()
+        self.register_buffer("mean", nn.parameter.UninitializedBuffer())
+
+    def initialize_parameters(self, x: Tensor) -> None:
+        self.weight.materialize(x.shape[-1:])
+        self.mean.materialize(x.shape[-1:], dtype="float64")
+        nn.init.constant_(self.weight, 2.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight + self.mean.float()
+
+
+def test_lazy_layers_of_a_program(on_the_interpreter):
+    layer = nn.Sequential(_Scale())
+    assert layer[0].has_uninitialized_params() and len(list(layer.parameters())) == 1
+    assert layer(Tensor([[1.0, 3.0]])).tolist() == [[2.0, 6.0]] and not layer[0].has_uninitialized_params()
+    assert layer[0].weight.requires_grad and list(layer.state_dict()) == ["0.weight", "0.mean"]
+    other = nn.Sequential(_Scale())
+    nn.state.load_state_dict(other, layer.state_dict())
+    assert other[0].weight.tolist() == [2.0, 2.0] and other[0].mean.dtype == "float32"
+    plain = nn.LazyLinear(2)
+    nn.state.load_state_dict(plain, {"weight": Tensor.ones(2, 3), "bias": Tensor.zeros(2)})
+    assert plain.in_features == 3 and type(plain) is nn.Linear
+
+    class Nothing(_Scale):
+        def initialize_parameters(self, x: Tensor) -> None:
+            pass
+
+    with pytest.raises(ModuleError, match="Nothing.initialize_parameters has left parameters without a shape"):
+        Nothing()(Tensor([1.0]))

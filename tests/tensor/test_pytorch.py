@@ -55,6 +55,7 @@ def test_functions_of_lists(any_device):
 
 def test_modules_of_pytorch_have_the_names_of_ours():
     from rulegrad.jit import Final
+    from rulegrad.jit.annotations import BroadcastingList2
     from rulegrad.nn.modules.batchnorm import _BatchNorm
     from rulegrad.nn.modules.loss import _Loss
     from rulegrad.optim.optimizer import Optimizer, ParamsT
@@ -64,11 +65,24 @@ def test_modules_of_pytorch_have_the_names_of_ours():
     assert rg.utils.checkpoint.checkpoint is nn.utils.checkpoint and isinstance(nn.BatchNorm2d(2), _BatchNorm)
     assert issubclass(_Loss, nn.Module) and callable(rg.jit) and Final is not None
     assert rg.jit.script(len) is rg.jit.ignore(len) is rg.jit.unused()(len) is len
+    assert rg.compile(len) is rg.compile(mode="default")(len) is rg.jit._script_if_tracing(len) is len
+    assert not rg._dynamo.utils.is_compile_supported("cpu") and BroadcastingList2[int] is not None
+    assert rg.full_like(Tensor([1.0]), 2, layout=rg.strided).tolist() == [2.0]
     rg.backends.cudnn.benchmark = True
     with rg.nn.attention.sdpa_kernel(rg.nn.attention.SDPBackend.MATH), rg.backends.cudnn.flags(enabled=False):
         pass
     with pytest.raises(AttributeError, match=r"'rulegrad.optim.adam' has no attribute 'Adams'"):
         rg.optim.adam.Adams  # noqa: B018
+
+
+def test_modules_have_the_methods_of_pytorch(on_the_interpreter):
+    layer = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    assert layer.compile(mode="default") is None and layer.cpu() is layer and layer._get_name() == "Sequential"
+    assert layer.type(rg.float64)[0].weight.dtype == "float64" and layer.type("float32")[0].weight.dtype == "float32"
+    layer.set_submodule("1", nn.Tanh())
+    assert isinstance(layer[1], nn.Tanh) and layer(Tensor([[1.0, 2.0]])).abs().max().item() < 1
+    with pytest.raises(ModuleError, match="set_submodule: there is no layer '5'"):
+        layer.set_submodule("5.inner", nn.Tanh())
 
 
 def test_sequences_of_different_lengths(any_device):

@@ -18,6 +18,10 @@ vars(jit).update(
     is_scripting=lambda: False, is_tracing=lambda: False, Final=Final, annotate=lambda kind, value: value,
     isinstance=isinstance, script=lambda obj, *arguments, **more: obj,
     **dict.fromkeys(
-        ("_overload", "_overload_method", "export", "ignore", "interface", "script_if_tracing", "unused"), _marked
+        (
+            "_overload", "_overload_method", "_script_if_tracing", "export", "ignore", "interface", "script_if_tracing",
+            "unused",
+        ),
+        _marked,
     ),
 )  # fmt: skip

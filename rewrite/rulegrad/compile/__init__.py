@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad import engine
@@ -114,6 +116,23 @@ def __getattr__(name: str) -> Any:
     found = globals()[name] = getattr(importlib.import_module(f"rulegrad.compile.{_PLACES[name]}"), name)
     return found
 
+
+class _Callable(ModuleType):
+    """The package, which is also a function, as sources for PyTorch call `torch.compile`."""
+
+    def __call__(self, model: Any = None, **options: Any) -> Any:
+        """The function or module as it is; without one, a decorator: operations are compiled when values are asked for.
+
+        `rulegrad.jit` captures a function's Python too.
+
+        >>> import rulegrad
+        >>> rulegrad.compile(len, mode="max-autotune") is rulegrad.compile()(len) is len
+        True
+        """
+        return (lambda function: function) if model is None else model
+
+
+sys.modules[__name__].__class__ = _Callable
 
 __all__ = [
     "HOST_STEPS",

@@ -102,6 +102,8 @@ class Module(walking.Walked):
                     f"{type(self).__name__}.{name} is a parameter, and the new value is none; assign "
                     "nn.Parameter(value), or change the parameter inside no_grad() with .assign(value)"
                 )
+        elif isinstance(value, UninitializedParameter):
+            value.held_by(self, name)
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -208,6 +210,22 @@ class Module(walking.Walked):
         found = dict(self.named_modules())
         self._require("get_submodule", "module", target, found)
         return found[target]
+
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+        """Put a layer in the place of the one at a path. Raises ModuleError where the path leads nowhere.
+
+        strict: whether the layer there has to exist.
+
+        >>> from rulegrad import nn
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+        >>> model.set_submodule("1", nn.Tanh()); model[1]
+        Tanh()
+        """
+        path, _, name = target.rpartition(".")
+        modules = dict(self.named_modules())
+        if path not in modules or (strict and target not in modules):
+            raise ModuleError(f"set_submodule: there is no layer {target if path in modules else path!r}")
+        setattr(modules[path], name, module)
 
     def get_parameter(self, target: str) -> Tensor:
         """The parameter at a path such as `layers.0.weight`, also at the other paths of one that modules share.
@@ -365,6 +383,21 @@ class Module(walking.Walked):
             empty.move(target, dtype, device)
         return self
 
+    def cpu(self) -> Self:
+        """`to("cpu")`"""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None) -> Self:
+        """`to("cuda")`, or to the GPU of this number."""
+        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+
+    def type(self, dst_type: Any) -> Self:
+        """`to(dst_type)`, of a dtype."""
+        return self.to(dtype=dst_type)
+
+    def compile(self, *arguments: Any, **more: Any) -> None:
+        """Nothing, as `rulegrad.compile`: for programs of PyTorch."""
+
     def float(self) -> Self:
         """`to("float32")`"""
         return self.to("float32")
@@ -386,6 +419,9 @@ class Module(walking.Walked):
     def extra_repr(self) -> str:
         """This module's own part of `repr`, without its children."""
         return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
 
     def __repr__(self) -> str:
         children = [f"({path}): {child!r}".replace("\n", "\n  ") for path, child in walking.modules(self)]

@@ -21,13 +21,41 @@ class UninitializedParameter:
     (True, True)
     """
 
-    __slots__ = ("__weakref__", "device", "dtype", "requires_grad")
+    __slots__ = ("__weakref__", "_holders", "device", "dtype", "requires_grad")
 
     def __init__(self, requires_grad: bool = True, device: str | None = None, dtype: Any = None) -> None:
         self.requires_grad, self.device, self.dtype = requires_grad, device, dtype
+        self._holders: list[tuple[weakref.ref[Any], str]] = []
         waiting.add(self)
 
     grad: Final = None
+
+    def held_by(self, module: Any, name: str) -> None:
+        """Remember whose attribute it is."""
+        self._holders.append((weakref.ref(module), name))
+
+    def materialize(self, shape: Any, device: str | None = None, dtype: Any = None) -> None:
+        """Let a tensor of zeros of this shape take its place in the modules that have it as an attribute.
+
+        A module's next look at the attribute finds the tensor: a parameter, or a buffer where this is a buffer.
+        device, dtype: by default those that were given before.
+
+        >>> from rulegrad import nn
+        >>> layer = nn.Module()
+        >>> layer.weight = nn.UninitializedParameter()
+        >>> layer.weight.materialize((2, 3)); layer.weight.shape, layer.weight.requires_grad
+        ((2, 3), True)
+        """
+        new = Tensor.zeros(*shape, dtype=dtype or self.dtype or "float32", device=device or self.device)
+        for reference, name in self._holders:
+            module = reference()
+            if module is None or vars(module).get(name) is not self:
+                continue
+            if isinstance(self, UninitializedBuffer):
+                module.register_buffer(name, new)
+            else:
+                new.requires_grad = self.requires_grad
+                module.register_parameter(name, new)
 
     def move(self, target: Any, dtype: Any, device: str | None) -> None:
         """Be of another device or dtype, by the arguments of `Tensor.to`."""

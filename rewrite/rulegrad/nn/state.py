@@ -10,6 +10,7 @@ from rulegrad.errors import ModuleError, ShapeError
 from rulegrad.nn import _walking as walking
 from rulegrad.nn._safetensors_files import SafetensorsFile, safe_load, safe_open, safe_save
 from rulegrad.nn._torch_files import torch_load
+from rulegrad.nn._uninitialized import waiting
 from rulegrad.tensor.aliasing import leave
 from rulegrad.tensor.tensor import Tensor
 
@@ -70,6 +71,9 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     >>> layer.weight.tolist()
     [[1.0, 2.0]]
     """
+    for path, module in list(model.named_modules()) if waiting and hasattr(model, "named_modules") else ():
+        for hook in type(module)._load_hooks:  # those of lazy layers: the state has the shapes
+            hook(module, state, f"{path}." if path else "")
     own = get_state_dict(model)
     state = _with_newer_names(own, state)
     given = {id(tensor) for name, tensor in own.items() if name in state}

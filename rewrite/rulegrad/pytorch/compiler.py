@@ -13,6 +13,11 @@ def is_compiling() -> bool:
 is_dynamo_compiling = is_exporting = is_compiling
 
 
+def is_compile_supported(device_type: Any) -> bool:
+    """False: what PyTorch would compile is run as it is."""
+    return False
+
+
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """The function as it is; without one, a decorator.
 

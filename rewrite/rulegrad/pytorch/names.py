@@ -165,6 +165,7 @@ def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:
         if arguments and isinstance(arguments[0], (bool, int, float, complex)):
             kind, given = type(arguments[0]).__name__, arguments[0]
             raise DtypeError(f"{method.__name__}: the first argument is a {kind}, not a Tensor; give Tensor({given!r})")
+        more.pop("layout", None)  # that is C order
         if not arguments and "input" in more:  # PyTorch's name of the first argument
             return method(more.pop("input"), **more)
         return method(*arguments, **more)
@@ -231,7 +232,7 @@ _VALUES: Final[dict[str, Any]] = {
     **absent.DTYPES,
     "meshgrid": meshgrid, "set_grad_enabled": set_grad_enabled, "asarray": as_tensor, "from_dlpack": from_dlpack,
     "get_autocast_gpu_dtype": get_autocast_dtype, "is_autocast_cpu_enabled": is_autocast_enabled,
-    **{name: name for name in ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format")},
+    **{name: name for name in ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format", "strided")},
     **dict.fromkeys(("set_float32_matmul_precision", "use_deterministic_algorithms"), _nothing),
     **dict.fromkeys(("are_deterministic_algorithms_enabled", "is_inference_mode_enabled"), _is_off),
     **{one.__name__: one for one in (frombuffer, get_autocast_dtype, get_default_device, is_autocast_enabled)},
