@@ -79,6 +79,7 @@ def test_modules_have_the_methods_of_pytorch(on_the_interpreter):
     layer = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     assert layer.compile(mode="default") is None and layer.cpu() is layer and layer._get_name() == "Sequential"
     assert layer.type(rg.float64)[0].weight.dtype == "float64" and layer.type("float32")[0].weight.dtype == "float32"
+    assert nn.LSTM(2, 3).flatten_parameters() is None
     layer.set_submodule("1", nn.Tanh())
     assert isinstance(layer[1], nn.Tanh) and layer(Tensor([[1.0, 2.0]])).abs().max().item() < 1
     with pytest.raises(ModuleError, match="set_submodule: there is no layer '5'"):

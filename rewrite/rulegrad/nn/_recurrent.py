@@ -88,6 +88,9 @@ class _Recurrent(Described):
         """Draw the first values of the parameters anew."""
         init.redraw(self, init.inverse_root(self.hidden_size))
 
+    def flatten_parameters(self) -> None:
+        """Nothing: PyTorch moves the weights together in the memory of a GPU here."""
+
     @property
     def _out(self) -> int:
         """The size of what a direction gives."""
