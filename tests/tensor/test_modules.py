@@ -10,10 +10,11 @@ import sys
 import numpy as np
 import pytest
 
+import rulegrad as rg
 import rulegrad.nn as nn
 import rulegrad.nn.functional as F
 from rulegrad import Tensor, config, optim
-from rulegrad.errors import RulegradError, ShapeError
+from rulegrad.errors import GradientError, RulegradError, ShapeError
 
 
 class Block(nn.Module):
@@ -341,7 +342,7 @@ def test_a_model_that_is_no_module(any_device):
 
 def test_functional(any_device):
     x = Tensor([[-1.0, 2.0]])
-    assert F.relu(x, inplace=True).tolist() == [[0.0, 2.0]] and x.tolist() == [[-1.0, 2.0]]
+    assert F.relu(x).tolist() == [[0.0, 2.0]] and x.tolist() == [[-1.0, 2.0]]
     assert F.relu(input=x).tolist() == [[0.0, 2.0]]
     assert F.leaky_relu(x, 0.5).tolist() == [[-0.5, 2.0]]
     assert F.dropout(x, 0.5, training=False).uop == x.uop
@@ -469,3 +470,33 @@ def test_one_name_of_a_tensor_is_enough_in_a_state():
         assert found == ([], []) and model.layers[0].weight.item() == 2.0
         with pytest.raises(RulegradError, match=r"missing names \['first.weight', 'layers.0.weight'\]"):
             model.load_state_dict({})
+
+
+def test_inplace_is_in_the_place_of_the_input() -> None:
+    """As in PyTorch: what was there is seen nowhere any more, and gradients are those of the new values."""
+    values = [[-1.0, 2.0], [3.0, -4.0]]
+    layers = [
+        nn.ReLU(inplace=True),
+        nn.LeakyReLU(0.5, inplace=True),
+        nn.Dropout(1.0, inplace=True),
+        nn.RReLU(0.5, 0.5, True),
+    ]
+    for layer, wanted in zip(layers, (0.0, -0.5, 0.0, -0.5), strict=True):
+        x = Tensor(values) * 1
+        row = x[0]
+        assert layer(x) is x and x[0, 0].item() == row[0].item() == wanted
+    assert nn.Dropout(inplace=True).eval()(x) is x
+    assert F.hardtanh(x, inplace=True) is x and x.max().item() <= 1
+
+    block = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(2, 2))
+    w = Tensor(values, requires_grad=True)
+    y = w * 2
+    (y + block(y)).sum().backward()
+    weight = block[1].weight.numpy().sum(0)
+    np.testing.assert_allclose(w.grad.numpy(), np.where(np.array(values) > 0, 2 * (1 + weight), 0), rtol=1e-6)
+    with pytest.raises(GradientError, match="inplace=True: this tensor is a leaf"):
+        F.relu(w, inplace=True)
+
+    captured = rg.jit(lambda x: x * 1 + block(x * 1))
+    for _ in range(3):
+        assert np.isfinite(captured(Tensor(values)).numpy()).all()

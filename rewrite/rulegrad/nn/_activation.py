@@ -1,4 +1,4 @@
-"""Activations as layers. `inplace`, which PyTorch's have, is accepted where they have it and changes nothing here."""
+"""Activations as layers. With `inplace` a layer's input has the values of the result from now on, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
 from rulegrad.nn._arguments import require_numbers
+from rulegrad.nn._inplace import in_its_place
 from rulegrad.nn._module import Layer
 from rulegrad.tensor.tensor import Tensor
 
@@ -16,10 +17,11 @@ class _Activation(Layer):
 
     _name: str
     _arguments: tuple[str, ...] = ()  # the attributes that the method is given
+    inplace = False
 
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = getattr(x, self._name)(*(getattr(self, name) for name in self._arguments))
-        return result
+        return in_its_place(result, x, self.inplace)
 
 
 class _Inplace(_Activation):
@@ -398,7 +400,7 @@ class RReLU(Layer):
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
     def forward(self, x: Tensor) -> Tensor:
-        return rrelu(x, self.lower, self.upper, self.training)
+        return rrelu(x, self.lower, self.upper, self.training, self.inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -425,9 +427,9 @@ def rrelu(
     if not lower <= upper:
         raise ConfigError(f"rrelu: lower={lower}, upper={upper}; lower must not be above upper")
     if not training:
-        return input.leaky_relu((lower + upper) / 2)
+        return in_its_place(input.leaky_relu((lower + upper) / 2), input, inplace)
     slopes = Tensor.uniform(input.shape, low=lower, high=upper, device=input.device).cast(input.dtype)
-    return (input <= 0).where(input * slopes, input)
+    return in_its_place((input <= 0).where(input * slopes, input), input, inplace)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:

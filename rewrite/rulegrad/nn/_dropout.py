@@ -6,12 +6,15 @@ import math
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn._arguments import require_probability
+from rulegrad.nn._inplace import in_its_place
 from rulegrad.nn._module import Layer
 from rulegrad.tensor.tensor import Tensor
 
 
 class Dropout(Layer):
-    """Each element is zero with the probability `p`, and the others are scaled up. `inplace` changes nothing here.
+    """Each element is zero with the probability `p`, and the others are scaled up.
+
+    With `inplace` the layer's input has the values of the result from now on.
 
     >>> from rulegrad import nn
     >>> layer = nn.Dropout()
@@ -26,7 +29,7 @@ class Dropout(Layer):
         self.p, self.inplace = p, inplace
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.dropout(self.p, self.training)
+        return in_its_place(x.dropout(self.p, self.training), x, self.inplace)
 
 
 class _ChannelDropout(Dropout):
@@ -35,7 +38,8 @@ class _ChannelDropout(Dropout):
     _extents: int
 
     def forward(self, x: Tensor) -> Tensor:
-        return dropped_channels(x, self.p, self.training, self._extents, type(self).__name__)
+        result = dropped_channels(x, self.p, self.training, self._extents, type(self).__name__)
+        return in_its_place(result, x, self.inplace)
 
 
 class Dropout1d(_ChannelDropout):
@@ -85,7 +89,7 @@ class AlphaDropout(Dropout):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        return alpha_dropped(x, self.p, self.training, x.shape)
+        return in_its_place(alpha_dropped(x, self.p, self.training, x.shape), x, self.inplace)
 
 
 class FeatureAlphaDropout(Dropout):
@@ -98,7 +102,7 @@ class FeatureAlphaDropout(Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         shape = channels_of(x, type(self).__name__) if self.training and self.p else ()
-        return alpha_dropped(x, self.p, self.training, shape)
+        return in_its_place(alpha_dropped(x, self.p, self.training, shape), x, self.inplace)
 
 
 def alpha_dropped(x: Tensor, p: float, training: bool, shape: tuple[int, ...]) -> Tensor:

@@ -19,6 +19,7 @@ from rulegrad.nn._attention import multi_head_attention_forward
 from rulegrad.nn._convolution import check_padding
 from rulegrad.nn._dropout import alpha_dropped, channels_of, dropped_channels
 from rulegrad.nn._embedding import embedding, embedding_bag
+from rulegrad.nn._inplace import in_its_place
 from rulegrad.nn._linear import bilinear
 from rulegrad.nn._loss_functions import (
     linear_cross_entropy,
@@ -159,7 +160,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# ---- activations: `inplace` changes nothing here ----
+# ---- activations: with `inplace` the tensor has the values of the result from now on ----
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -169,7 +170,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.relu(Tensor([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
-    return input.relu()
+    return in_its_place(input.relu(), input, inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -179,7 +180,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.relu6(Tensor([-1.0, 2.0, 8.0])).tolist()
     [0.0, 2.0, 6.0]
     """
-    return input.relu6()
+    return in_its_place(input.relu6(), input, inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -189,7 +190,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> [round(v, 3) for v in F.elu(Tensor([-1.0, 2.0])).tolist()]
     [-0.632, 2.0]
     """
-    return input.elu(alpha)
+    return in_its_place(input.elu(alpha), input, inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -199,7 +200,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> [round(v, 3) for v in F.celu(Tensor([-1.0, 2.0]), alpha=2.0).tolist()]
     [-0.787, 2.0]
     """
-    return input.celu(alpha)
+    return in_its_place(input.celu(alpha), input, inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -209,7 +210,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> [round(v, 3) for v in F.selu(Tensor([-1.0, 2.0])).tolist()]
     [-1.111, 2.101]
     """
-    return input.selu()
+    return in_its_place(input.selu(), input, inplace)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -219,7 +220,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> [round(v, 3) for v in F.silu(Tensor([-1.0, 2.0])).tolist()]
     [-0.269, 1.762]
     """
-    return input.silu()
+    return in_its_place(input.silu(), input, inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -229,7 +230,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> [round(v, 3) for v in F.mish(Tensor([-1.0, 2.0])).tolist()]
     [-0.303, 1.944]
     """
-    return input.mish()
+    return in_its_place(input.mish(), input, inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -239,7 +240,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.hardsigmoid(Tensor([-4.0, 0.0, 4.0])).tolist()
     [0.0, 0.5, 1.0]
     """
-    return input.hardsigmoid()
+    return in_its_place(input.hardsigmoid(), input, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -249,7 +250,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.hardswish(Tensor([0.0, 3.0, 4.0])).tolist()
     [0.0, 3.0, 4.0]
     """
-    return input.hardswish()
+    return in_its_place(input.hardswish(), input, inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -259,7 +260,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     >>> F.hardtanh(Tensor([-3.0, 0.5, 2.0])).tolist()
     [-1.0, 0.5, 1.0]
     """
-    return input.hardtanh(min_val, max_val)
+    return in_its_place(input.hardtanh(min_val, max_val), input, inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -269,7 +270,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> F.leaky_relu(Tensor([-1.0, 2.0]), 0.5).tolist()
     [-0.5, 2.0]
     """
-    return input.leaky_relu(negative_slope)
+    return in_its_place(input.leaky_relu(negative_slope), input, inplace)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -279,7 +280,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> F.threshold(Tensor([0.5, 2.0]), 1.0, 9.0).tolist()
     [9.0, 2.0]
     """
-    return input.threshold(threshold, value)
+    return in_its_place(input.threshold(threshold, value), input, inplace)
 
 
 gelu = function_of(Tensor.gelu)
@@ -334,7 +335,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     >>> sorted(set(F.dropout(Tensor.ones(100)).tolist()))
     [0.0, 2.0]
     """
-    return input.dropout(p, training)
+    return in_its_place(input.dropout(p, training), input, inplace)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -344,7 +345,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> y = F.dropout1d(Tensor.ones(1, 8, 3)); (y == y[:, :, :1]).all().item()
     True
     """
-    return dropped_channels(input, p, training, 1, "dropout1d")
+    return in_its_place(dropped_channels(input, p, training, 1, "dropout1d"), input, inplace)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -354,7 +355,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> y = F.dropout2d(Tensor.ones(1, 8, 2, 2)); (y == y[:, :, :1, :1]).all().item()
     True
     """
-    return dropped_channels(input, p, training, 2, "dropout2d")
+    return in_its_place(dropped_channels(input, p, training, 2, "dropout2d"), input, inplace)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -364,7 +365,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> F.dropout3d(Tensor.ones(1, 1, 1, 1, 2), training=False).tolist()
     [[[[[1.0, 1.0]]]]]
     """
-    return dropped_channels(input, p, training, 3, "dropout3d")
+    return in_its_place(dropped_channels(input, p, training, 3, "dropout3d"), input, inplace)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -374,7 +375,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     >>> F.alpha_dropout(Tensor([1.0, 2.0])).tolist()
     [1.0, 2.0]
     """
-    return alpha_dropped(input, p, training, input.shape)
+    return in_its_place(alpha_dropped(input, p, training, input.shape), input, inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -385,7 +386,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     True
     """
     shape = channels_of(input, "feature_alpha_dropout") if training and p else ()
-    return alpha_dropped(input, p, training, shape)
+    return in_its_place(alpha_dropped(input, p, training, shape), input, inplace)
 
 
 # ---- linear maps, convolutions, pooling, normalisation, attention ----

@@ -22,6 +22,7 @@ import numpy as np
 from rulegrad import engine
 from rulegrad._core import renumbered
 from rulegrad.compile import kernels as compiling
+from rulegrad.compile.scheduling import are_searched
 from rulegrad.compile.sharding import is_on_mesh
 from rulegrad.config import config
 from rulegrad.errors import RulegradError
@@ -37,6 +38,7 @@ from .templates import DifferentError, Match, Template, generalised, matched
 
 OFTEN: Final = 16  #: a size that is used so many times, and in half of all calls, gets kernels of its own
 _MOST_TRIED: Final = 4  # graphs of one kind that templates are made from
+_MOST_REFUSED: Final = 3  # templates of one kind that rules cannot compile: each costs some schedules
 _MOST_KEPT: Final = 512  # sizes whose plans are kept
 
 
@@ -46,6 +48,7 @@ class _Kind:
 
     seen: list[list[UOp]] = field(default_factory=list)  # those that were compiled for their sizes
     plans: list[_Used] = field(default_factory=list)
+    refused: int = 0
 
 
 @dataclass(slots=True)
@@ -89,9 +92,10 @@ def find(
 ) -> tuple[Any, tuple[int | Buffer, ...]] | None:
     """The general plan of graphs at their sizes, and what it reads: places in `ids`, or buffers of its own.
 
-    None where they have none, or these sizes are used so often that a plan of their own is better.
+    None where they have none, or these sizes are used so often that a plan of their own is better; and where schedules
+    are searched, or were: they are found for kernels of one size.
     """
-    if not _is_able(device):
+    if not _is_able(device) or are_searched():
         return None
     found = _found.get((key, device))
     if found is None:
@@ -137,13 +141,14 @@ def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], de
         found = _at(known, uops, ids, device)
         if found is not None:
             return found
-    if len(kind.seen) >= _MOST_TRIED:
+    if len(kind.seen) >= _MOST_TRIED or kind.refused >= _MOST_REFUSED:
         return None
     for template in _templates(kind.seen, uops):
         try:
             general = general_plan(template, device)
         except (DifferentError, NoFormulaError, RulegradError) as error:
             _refused(error)
+            kind.refused += 1
             continue
         used = _Used(general)
         found = _at(used, uops, ids, device)
