@@ -44,6 +44,10 @@ settings.load_profile("rulegrad")
 # small here, turn for a tenth of a second on cores that other tests need.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Tests look at kernels of one size, whatever sizes others have computed before them. Those of sizes that vary ask for plans
+# of all sizes, as do the documents; the long run has a job for them.
+os.environ.setdefault("GENERAL_PLANS", "0")
+
 # Set before rulegrad is imported, and inherited by the processes that tests start. The folder is the same
 # for all workers of a run and for later runs: programs that have not changed are not compiled again.
 os.environ.setdefault("RULEGRAD_CACHE", str(Path(tempfile.gettempdir()) / f"rulegrad-test-cache-{os.getuid()}"))

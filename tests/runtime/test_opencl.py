@@ -332,7 +332,7 @@ def test_a_kernel_that_the_source_does_not_have() -> None:
     kernel = scale("present", 1.0, 8)
     with pytest.raises(DeviceError, match="'absent' defines no such kernel"):
         compile_here([Kernel("absent", GRAPH, kernel.source, (8,), (), 2)])
-    with pytest.raises(DeviceError, match="has 2 parameters in its source, but 3 slots"):
+    with pytest.raises(DeviceError, match="has 2 parameters in its source, but 3 buffers"):
         compile_here([Kernel("present", GRAPH, kernel.source, (8,), (), 3)])
 
 
