@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import rulegrad.compile
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
+from rulegrad.tensor import hooks
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore, in_same_parts
 from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, gradient_points, join
@@ -56,6 +57,7 @@ def backward(self: Tensor, gradient: Tensor | Array | float | None = None, retai
             calls = [*(before._gradient_of if before._uop.op != "BUFFER" else ()), call]
         new._gradient_of = tuple(calls)
         leaf.grad = new
+        hooks.accumulated(leaf)
     if not self._gradient_of:
         self._gradient_of = (call,)
     return self
@@ -122,8 +124,15 @@ class _Backward:
             elif point.leaf is not None:
                 leaf = point.leaf()
                 if leaf is not None and leaf.requires_grad:
-                    found.append((leaf, in_same_parts(point.uop, gradient), history))
+                    found.append((leaf, *self._hooked(leaf, in_same_parts(point.uop, gradient), history)))
         return found
+
+    def _hooked(self, leaf: TensorCore, gradient: UOp, history: History) -> tuple[UOp, History]:
+        of_leaf = hooks.of_leaf(leaf)
+        if not of_leaf:
+            return gradient, history
+        found = hooks.hooked(self._root._new(gradient, history, self._root._device), of_leaf)
+        return found.uop, found._past()
 
     def _differentiate(self, graph: UOp, gradient: UOp, behind: History, history: History) -> None:
         points = gradient_points(behind)

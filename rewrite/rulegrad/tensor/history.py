@@ -68,6 +68,11 @@ class GradientPoint:
 _points: weakref.WeakValueDictionary[UOp, GradientPoint] = weakref.WeakValueDictionary()
 
 
+def point_of(node: UOp) -> GradientPoint | None:
+    """The point that a node is, if it is one."""
+    return _points.get(node)
+
+
 def points_below(graph: UOp) -> list[GradientPoint]:
     """The points that a graph was built on, of tensors that have gradients; none behind a DETACH."""
     found: dict[GradientPoint, None] = {}

@@ -28,6 +28,7 @@ from rulegrad.tensor import (
     facts,
     functions,
     gathering,
+    hooks,
     inplace,
     joining,
     matrices,
@@ -487,6 +488,8 @@ class Tensor(LayerMethods):
     # autograd
     backward = autograd.backward
     retain_grad = autograd.retain_grad
+    register_hook = hooks.register_hook
+    register_post_accumulate_grad_hook = hooks.register_post_accumulate_grad_hook
     detach_ = autograd.detach_
 
     # protocols
