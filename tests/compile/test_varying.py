@@ -190,6 +190,17 @@ def test_attention_over_a_cache_grown_by_cat(built: list[int]) -> None:
     assert counts[2] == counts[-1]  # nothing after the third token
 
 
+def test_a_small_cache_that_nobody_asks_for(built: list[int]) -> None:
+    """It is computed anew from the last eight lines, until that costs as much as a launch: eight graphs in turn."""
+    cache, array, counts = tensor(np.zeros((1, 4), np.float32)), np.zeros((1, 4), np.float32), []
+    for t in range(40):
+        line = np.array([[1, 2, 3, t]], np.float32)
+        cache, array = Tensor.cat([cache, tensor(line)], dim=0), np.concatenate([array, line])
+        same((cache @ cache.T).softmax(-1), softmax(array @ array.T))
+        counts.append(len(built))
+    assert counts[20] == counts[-1]
+
+
 def test_a_scalar_that_changes(built: list[int]) -> None:
     x = floats(8)
     for k in range(6):

@@ -22,6 +22,7 @@ _OPERATORS = frozenset(("Unary", "Binary"))
 _COMPUTING = frozenset(("CAST", "MULACC", "CONST"))
 _MEMORY = ("PARAM", "BUFFER")
 _PLACES = frozenset(("INDEX", "AFTER"))
+_LITTLE = 1 << 17  # operations and bytes of a launch that takes microseconds, however its loops run
 _kernels: dict[tuple[UOp, str, bool, str], Kernel] = {}
 
 
@@ -87,7 +88,7 @@ def compile_varying(
 
     graphs: numbered, as `compile_kernels` takes them, at any sizes. constant: the indexed ones at typical sizes. Raises
     RewriteError where a rule needs a size to be a constant, or where a kernel would have another tactic because sizes
-    vary: one that is slower.
+    vary: one that is slower, which for little work is better than compiling each size.
     """
     steps = engine.pipeline("kernel")
     ready = lower([*indexed, *constant], [*indexed, *constant], steps[steps.index("indexing") + 1 :], target, "kernel")
@@ -99,9 +100,10 @@ def compile_varying(
         return _kernel(graphs[place], of_sizes[place], scheduled, program, target, True)
 
     stages = scheduled_programs(indexed, of_sizes, names, target, "", made)
-    for (scheduled, _), wanted in zip(stages, scheduled_kernels(constant, of_constants, target), strict=True):
-        tactics = [one.attrs.get("tactic", "") for one in (scheduled, wanted)]
-        if tactics[0] != tactics[1]:
+    wanted = scheduled_kernels(constant, of_constants, target)
+    for (scheduled, _), one_size, indexed_at in zip(stages, wanted, of_constants, strict=True):
+        tactics = [one.attrs.get("tactic", "") for one in (scheduled, one_size)]
+        if tactics[0] != tactics[1] and sum(estimate(indexed_at)) > _LITTLE:
             raise RewriteError(
                 f"a kernel has the tactic `{tactics[0]}` where sizes vary, `{tactics[1]}` where they do not"
             )
