@@ -242,6 +242,12 @@ def test_sizes_above_the_bound_have_a_plan_of_their_own(built: list[int]) -> Non
     assert len(built) == 3  # the plan of 4097 and more has larger bounds
 
 
+def test_the_second_size_is_none(built: list[int]) -> None:
+    for t in (5, 0, 6, 7):
+        x = floats(t, 3)
+        same(Tensor.cat([tensor(x), tensor(x)]) * 2, np.concatenate([x, x]) * 2)
+
+
 def test_no_elements(built: list[int]) -> None:
     for t in (5, 6, 3, 2, 1, 0):
         x = floats(t + 1, 3)

@@ -169,7 +169,7 @@ def _launches(schedule: Schedule, found: list[Kernel], device: str) -> Iterator[
 def _typical(template: Template) -> list[int]:
     """Sizes that choices are made for: those of the second graph, or multiples of them where these are small."""
     sizes = [second for _, second in template.examples]
-    factor = min(-(-_TYPICAL // max(1, min(sizes))), max(1, _LARGE // max(sizes))) if sizes else 1
+    factor = min(-(-_TYPICAL // max(1, min(sizes))), max(1, _LARGE // max(1, *sizes))) if sizes else 1
     return [size * factor for size in sizes]
 
 
@@ -206,7 +206,7 @@ def _kernels(
 ) -> list[Kernel]:
     """The kernels of steps, of which each is given at the fit's points."""
     variables = [
-        variable(number, least, min(typical, most), most)
+        variable(number, least, max(least, min(typical, most)), most)
         for number, (typical, (least, most)) in enumerate(zip(_typical(template), bounds, strict=True))
     ]
     roots = [step.graph for several in steps for step in several]
