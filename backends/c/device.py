@@ -21,7 +21,7 @@ from rulegrad.support.diskcache import shared
 
 from . import compilers, processor
 from .compilers import NOT_LOADED
-from .programs import Function, Programs, arguments_of, load
+from .programs import Function, Programs, load
 
 __all__ = ["ENDS_NO_PROCESS", "ONE_DEVICE", "Device", "best_kind", "discover", "fingerprint", "self_test"]
 
@@ -168,7 +168,7 @@ class _Executable:
     def __init__(self, kernel: Kernel, function: Function) -> None:
         self.address, self._function, self.is_short = function
         self._name = kernel.name
-        self._slots = arguments_of(kernel)
+        self._slots = kernel.buffers
         self._array = ctypes.c_void_p * self._slots
 
     def __call__(self, handles: Sequence[Memory], wait: bool = False) -> float | None:

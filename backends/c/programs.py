@@ -153,11 +153,6 @@ def is_short(kernel: Kernel) -> bool:
     return not kernel.sizes and 0 < kernel.flops + kernel.nbytes <= _SHORT
 
 
-def arguments_of(kernel: Kernel) -> int:
-    """How many buffers the launch of a kernel takes: the last may be its sizes."""
-    return kernel.slots + bool(kernel.sizes)
-
-
 def text_of(kernel: Kernel) -> str:
     """A kernel's source with the function that launches it on all of its work."""
     name = kernel.name

@@ -131,8 +131,7 @@ class Executable:
         kept = description, module, maps  # the module stays loaded with it
         blocks, threads = geometry(kernel)
         self.kernel = CudaKernel(int(function), blocks, threads, kernel.local_bytes, maps.described, kept)
-        count = kernel.slots + (kernel.positions is not None)
-        self._alone = program(device.queue, [(self, range(count))], count, ())
+        self._alone = program(device.queue, [(self, range(kernel.buffers))], kernel.buffers, ())
 
     def sized(self, kernel: Kernel) -> Executable:
         """The same for another grid."""

@@ -229,10 +229,10 @@ class _Executable:
             self._kernel = cl.Kernel(program, kernel.name)
         except cl.Error as error:
             raise DeviceError(f"the source of {kernel.name!r} defines no such kernel: {error}") from None
-        count = kernel.slots + (kernel.positions is not None)
-        if self._kernel.num_args != count:
+        if self._kernel.num_args != kernel.buffers:
             raise DeviceError(
-                f"kernel {kernel.name!r} has {self._kernel.num_args} parameters in its source, but {count} buffers"
+                f"kernel {kernel.name!r} has {self._kernel.num_args} parameters in its source, but {kernel.buffers} "
+                "buffers"
             )
         self._program, self._source_kernel = program, kernel
         self._grid = kernel.grid or (1,)
@@ -242,7 +242,7 @@ class _Executable:
         self._enqueue = cl.enqueue_nd_range_kernel
         self._error = cl.Error
         self._description = f"kernel {kernel.name!r} on {device.name}"
-        self._arguments: list[Any] = [None] * count
+        self._arguments: list[Any] = [None] * kernel.buffers
         # The first launch does not wait: one that the driver refuses is an error at its own place.
         self._may_wait = False
         self.is_short = 0 < kernel.flops + kernel.nbytes <= device._short

@@ -72,6 +72,11 @@ class Kernel(NamedTuple):
     positions: UOp | None = None  # in the grid, where it depends on sizes
 
     @property
+    def buffers(self) -> int:
+        """How many buffers a launch takes: the last may have its sizes."""
+        return self.slots + bool(self.sizes)
+
+    @property
     def schedule(self) -> str:
         """The tactic and its steps as text, `rows: bind i0 to thread`; "" where it has none.
 

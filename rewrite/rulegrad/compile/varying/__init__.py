@@ -95,10 +95,10 @@ def find(
     None where they have none, or these sizes are used so often that a plan of their own is better; and where schedules
     are searched, or were: they are found for kernels of one size.
     """
-    if not _is_able(device) or are_searched():
-        return None
     found = _found.get((key, device))
     if found is None:
+        if not _is_able(device) or are_searched():
+            return None
         found = _find(uops, ids, buffers, device)
         if found is None:
             return None
