@@ -175,7 +175,7 @@ class Run:
             if node.op == "UPDATE":
                 found = _combined(node.attrs["op"], array[place], found, value.dtype)
             array[place] = found
-        elif target.op in (*STORAGE, "AFTER"):
+        elif target.op in (*STORAGE, "AFTER", "SHRINK"):
             array = self._memory(target)
             np.copyto(array, self.tensor(value))
         else:
@@ -201,6 +201,8 @@ class Run:
         if node.op == "AFTER":
             self.effect(node)
             return self._memory(node.src[0])
+        if node.op == "SHRINK":
+            return self._memory(node.src[0])[tuple(map(slice, node.attrs["begin"], node.attrs["end"]))]
         if node.op not in STORAGE:
             raise DeviceError(f"{node.op} is not a memory")
         return view(self.memory, node)

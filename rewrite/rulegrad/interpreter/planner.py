@@ -253,6 +253,10 @@ class Planner:
         slots = [self._slot[node.src[0]]]
         self._slot[node] = self._add(lambda x: np.roll(x, by, axis), slots, math.prod(node.shape))
 
+    def _concat(self, node: UOp) -> None:
+        axis, slots = self._rank + node.attrs["axis"], [self._slot[source] for source in node.src]
+        self._slot[node] = self._add(lambda *slices: np.concatenate(slices, axis), slots, math.prod(node.shape))
+
     def _fold(self, node: UOp) -> None:
         """The sum over the offsets in a window: the elements at one offset are of different places."""
         axis, step, dilation = self._rank + node.attrs["axis"], node.attrs["step"], node.attrs["dilation"]
@@ -414,6 +418,7 @@ _METHODS: dict[str, Callable[[Planner, Any], None]] = {
     "GATHER": Planner._gather,
     "SCATTER": Planner._scatter,
     "ROLL": Planner._roll,
+    "CONCAT": Planner._concat,
     "FOLD": Planner._fold,
     "SCAN": Planner._scan,
     "RECURRENCE": Planner._recurrence,

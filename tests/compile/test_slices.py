@@ -1,0 +1,174 @@
+"""Loops of users' programs that put one slice after the other into a tensor: each slice is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.compile import compile_graph
+
+Step = Callable[[Tensor], Tensor]
+Loop = Callable[[Tensor, Step], Tensor]
+
+
+def stacked(x: Tensor, step: Step) -> Tensor:
+    state, steps = x[0] * 0, []
+    for t in range(len(x)):
+        state = step((0.9 * state + 0.1 * x[t]).tanh())
+        steps.append(state)
+    return rg.stack(steps)
+
+
+def stacked_along_the_last_axis(x: Tensor, step: Step) -> Tensor:
+    state, steps = x[0], []
+    for t in range(len(x)):
+        state = step(state * x[t] - 1)
+        steps.append(state)
+    return rg.stack(steps, 1)
+
+
+def hidden(x: Tensor, step: Step) -> Tensor:
+    """What goes from step to step is not what is put together."""
+    charge, steps = x[0] * 0, []
+    for t in range(len(x)):
+        charge = 0.9 * charge + x[t]
+        steps.append(step((charge - 1).sigmoid()))
+        charge = step(charge - steps[-1])
+    return rg.stack(steps)
+
+
+def put_in_place(x: Tensor, step: Step) -> Tensor:
+    out = rg.zeros_like(x)
+    out[0] = x[0]
+    for t in range(1, len(x)):
+        out[t] = step(0.9 * out[t - 1] + 0.1 * x[t])
+    return out
+
+
+def backwards(x: Tensor, step: Step) -> Tensor:
+    """Generalized advantages, as programs for reinforcement learning compute them."""
+    out, last = rg.zeros_like(x), x[0] * 0
+    for t in reversed(range(len(x))):
+        last = step(x[t] + 0.95 * (1 - x[t]) * last)
+        out[t] = last
+    return out
+
+
+def columns(x: Tensor, step: Step) -> Tensor:
+    x = x.T
+    out, state = rg.zeros_like(x), x[:, 0] * 0
+    for t in range(x.shape[1]):
+        state = step(0.5 * state - x[:, t])
+        out[:, t] = state
+    return out
+
+
+def some_rows(x: Tensor, step: Step) -> Tensor:
+    """Other rows stay what they were."""
+    out, state = x * 2, x[0]
+    for t in range(1, len(x) - 1):
+        state = step(state * x[t] + 1)
+        out[t] = state
+    return out
+
+
+def pairs_of_rows(x: Tensor, step: Step) -> Tensor:
+    state, steps = x[:2] * 0, []
+    for t in range(len(x)):
+        state = step((state + x[t]).cos())
+        steps.append(state)
+    return rg.cat(steps)
+
+
+def window_means(x: Tensor, step: Step) -> Tensor:
+    """All steps begin with a sum."""
+    out, total = rg.zeros_like(x), x[:4].sum(0)
+    for t in range(len(x)):
+        if t >= 4:
+            total = step(total + x[t] - x[t - 4])
+        out[t] = x[t] - total / 4
+    return out
+
+
+LOOPS: list[Loop] = [stacked, stacked_along_the_last_axis, hidden, put_in_place, backwards, columns, some_rows,
+                     pairs_of_rows, window_means]  # fmt: skip
+loops = pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
+
+
+def together(value: Tensor) -> Tensor:
+    return value
+
+
+def one_by_one(value: Tensor) -> Tensor:
+    return value.realize()
+
+
+def inputs(steps: int, device: str) -> Tensor:
+    return Tensor(np.random.default_rng(0).standard_normal((steps, 3)).astype(np.float32), device=device).realize()
+
+
+@loops
+def test_values(loop: Loop, device: str) -> None:
+    x = inputs(9, device)
+    np.testing.assert_allclose(loop(x, together).numpy(), loop(x, one_by_one).numpy(), rtol=2e-5, atol=1e-6)
+
+
+@loops
+def test_gradients(loop: Loop, device: str) -> None:
+    found, wanted = (inputs(9, device).requires_grad_(True) for _ in range(2))
+    for x, step in ((found, together), (wanted, one_by_one)):
+        (loop(x, step) ** 2).sum().backward()
+    assert found.grad is not None and wanted.grad is not None
+    np.testing.assert_allclose(found.grad.numpy(), wanted.grad.numpy(), rtol=2e-4, atol=1e-5)
+
+
+@loops
+def test_each_slice_is_computed_once(loop: Loop) -> None:
+    """Text grows with the steps. As choices between slices, of which each needs those before it, it grew with their square."""
+    few, many = (
+        sum(len(kernel.source) for kernel in compile_graph([loop(inputs(steps, "c"), together).uop], "c"))
+        for steps in (20, 40)
+    )
+    assert many < 2.5 * few
+
+
+def test_slices_that_have_nothing_in_common_are_chosen() -> None:
+    x = inputs(9, "c")
+    (kernel,) = compile_graph([rg.stack([x[t].sin() for t in range(9)]).uop], "c")
+    assert kernel.source.count("sin") < 9
+
+
+def test_long_loops_are_several_kernels(device: str) -> None:
+    """What one of them puts together, the next reads."""
+    x = inputs(300, device)
+    wanted = np.zeros((300, 3), np.float32)
+    last = np.zeros(3, np.float32)
+    for t in reversed(range(300)):
+        last = x.numpy()[t] + np.float32(0.5) * last
+        wanted[t] = last
+
+    def sums(x: Tensor) -> Tensor:
+        out, last = rg.zeros_like(x), x[0] * 0
+        for t in reversed(range(len(x))):
+            last = x[t] + 0.5 * last
+            out[t] = last
+        return out
+
+    np.testing.assert_allclose(sums(x).numpy(), wanted, rtol=1e-5)
+    assert 1 < len(compile_graph([sums(inputs(300, "c")).uop], "c")) < 6
+
+
+def test_values_that_are_used_twice_again_and_again(device: str) -> None:
+    """What it costs to compute them doubles in each step, in a model that counts them for each use: numbers did not hold it."""
+    x = Tensor(np.ones((4, 1), np.float32), device=device).realize()
+    value = x
+    for _ in range(70):
+        value = value * 0.5 + value.tanh() * value * 0.25
+    wanted = np.float64(1)
+    for _ in range(70):
+        wanted = wanted * 0.5 + np.tanh(wanted) * wanted * 0.25
+    np.testing.assert_allclose(value.expand(4, 5000).sum(1).numpy(), np.full(4, 5000 * wanted), rtol=1e-3)
