@@ -16,6 +16,7 @@ import numpy as np
 
 from rulegrad.config import config
 from rulegrad.errors import IndexRangeError, ShapeError
+from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.aliasing import is_same_view
 from rulegrad.tensor.axes import one_axis, whole_number
@@ -23,7 +24,7 @@ from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gathering import along_axis, as_mask, checked_indices, taken, update_values, updated
 from rulegrad.tensor.graph_functions import built_once
-from rulegrad.tensor.indexing import _bounds, _complete, basic_view
+from rulegrad.tensor.indexing import basic_view, view_places
 from rulegrad.tensor.inplace import become
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.sets import nonzero_indices
@@ -56,7 +57,7 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     ([3, 5], [[4, 5], [1, 2]], [4, 5])
     """
     items = index if isinstance(index, tuple) else (index,)
-    if not any(map(_is_array, items)):
+    if type(index) is int or not any(map(_is_array, items)):
         return basic_view(self, index)
     if any(isinstance(item, TensorCore) and item.dtype == bool_ for item in items):
         return _gathered(self, items)  # the result has as many elements as are true
@@ -281,30 +282,38 @@ def _with_arrays(self: Tensor, places: _Places, value: Tensor, op: str) -> Tenso
 
 def _with_view(self: Tensor, items: tuple[Any, ...], value: Tensor) -> Tensor:
     """With a value at ints, slices, None and Ellipsis."""
-    complete = _complete(items, self.shape)
-    view_shape = basic_view(self, items).shape
-    value = _broadcast(value, view_shape)
-    bounds = [
-        _bounds(item, n, k, self.shape)
-        for k, (item, n) in enumerate(zip([item for item in complete if item is not None], self.shape))
-    ]
-    value = value.reshape([-(-(end - begin) // abs(step)) for begin, end, step, _ in bounds])
-    if not value.size:
+    begins, ends, steps, shape = view_places(items, self.shape)
+    value = value if value.shape == shape else _broadcast(value, shape)
+    counts = tuple(-(-(end - begin) // abs(step)) for begin, end, step in zip(begins, ends, steps))
+    if 0 in counts:
         return self._same()
-    back = [k for k, (_, _, step, _) in enumerate(bounds) if step < 0]
+    value = value if shape == counts else value.reshape(counts)
+    if all(step == 1 for step in steps):
+        return _with_box(self, begins, ends, value)
+    back = [k for k, step in enumerate(steps) if step < 0]
     value = value.flip(back) if back else value
-    inside = self._new(filled(value.shape, True, bool_), None, self._device)
-    steps = [abs(step) for _, _, step, _ in bounds]
-    before = [begin if step > 0 else begin + (end - begin - 1) % -step for begin, end, step, _ in bounds]
-    spread = [_spread(part, steps, before, self.shape) for part in (value, inside)]
-    return spread[0] if value.shape == self.shape else spread[1].where(spread[0], self)
+    if counts == self.shape:
+        return value._same()
+    inside = self._new(filled(counts, True, bool_), None, self._device)
+    before = [begin if step > 0 else begin + (end - begin - 1) % -step for begin, end, step in zip(begins, ends, steps)]
+    distances = [abs(step) for step in steps]
+    return _spread(inside, distances, before, self.shape).where(_spread(value, distances, before, self.shape), self)
+
+
+def _with_box(self: Tensor, begins: tuple[int, ...], ends: tuple[int, ...], value: Tensor) -> Tensor:
+    """With a value from `begins` to `ends` of each axis."""
+    if value.shape == self.shape:
+        return value._same()
+    after = tuple(n - end for n, end in zip(self.shape, ends))
+    padded, inside = (
+        UOp("PAD", (node,), before=begins, after=after) for node in (value.uop, filled(value.shape, True, bool_))
+    )
+    return self._result(UOp("WHERE", (inside, padded, self.uop)), value)
 
 
 def _spread(self: Tensor, steps: list[int], before: list[int], shape: tuple[int, ...]) -> Tensor:
     """The elements `steps` apart, surrounded by zeros to a shape."""
     counts = self.shape
-    if max(steps, default=1) == 1:
-        return self.pad([(b, n - b - m) for b, n, m in zip(before, shape, counts)])
     wide = self.reshape([part for n in counts for part in (n, 1)])
     wide = wide.pad([part for step in steps for part in ((0, 0), (0, step - 1))])
     wide = wide.reshape([n * step for n, step in zip(counts, steps)])

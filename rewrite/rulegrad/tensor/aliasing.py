@@ -61,16 +61,16 @@ class View:
         return self.base is not None and self.base._view is None and sys.getrefcount(self.base) == 2
 
 
-def attach(result: TensorCore, tensor: TensorCore, step: Step | None, detached: bool = False) -> None:
-    """Make `result`, which was made of `tensor` by one movement (None: by nothing), a view."""
-    steps: tuple[Step, ...] = () if step is None else (step,)
+def attach(result: TensorCore, tensor: TensorCore, steps: tuple[Step, ...], detached: bool = False) -> None:
+    """Make `result`, which was made of `tensor` by these movements, a view."""
+    repeats = any(op in ("EXPAND", "UNFOLD") for op, _, _ in steps)
     base, obstacle, link = tensor, "", tensor._view
     if link is not None:
         if link.is_alone():
             release(tensor)
         elif link.base is not None and not (link.detached or link.obstacle):
             base, steps = link.base, link.steps + steps
-    if step is not None and step[0] in ("EXPAND", "UNFOLD"):
+    if repeats:
         obstacle = _REPEATED
     detached = detached or (tensor._requires_grad and not result._requires_grad)
     if base is tensor or tensor._history is None:

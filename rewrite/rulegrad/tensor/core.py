@@ -159,13 +159,27 @@ class TensorCore(NodeHolder):
         """A view of this tensor: one movement, with the op's attributes or, where it has to name one, a dtype."""
         uop = UOp(op, (self.uop,), **attributes) if dtype is None else UOp(op, (self.uop,), dtype)
         view = self._result(uop)
-        aliasing.attach(view, self, (op, dtype, attributes))
+        aliasing.attach(view, self, ((op, dtype, attributes),))
+        return view
+
+    def _part(self, begin: tuple[int, ...], end: tuple[int, ...], shape: tuple[int, ...]) -> Self:
+        """The view from `begin` to `end` of each axis, in a shape of as many elements."""
+        uop = self.uop
+        steps: tuple[aliasing.Step, ...] = ()
+        if end != uop.shape or any(begin):
+            steps = (("SHRINK", None, {"begin": begin, "end": end}),)
+            uop = UOp("SHRINK", (uop,), begin=begin, end=end)
+        if shape != uop.shape:
+            steps += (("RESHAPE", None, {"shape": shape}),)
+            uop = UOp("RESHAPE", (uop,), shape=shape)
+        view = self._result(uop)
+        aliasing.attach(view, self, steps)
         return view
 
     def _shared(self) -> Self:
         """A view of the whole tensor as it is."""
         view = self._result(self.uop)
-        aliasing.attach(view, self, None)
+        aliasing.attach(view, self, ())
         return view
 
     def _past(self) -> History:
@@ -317,7 +331,7 @@ class TensorCore(NodeHolder):
         """
         uop = self.uop
         view = self._new(UOp("DETACH", (uop,)) if self._requires_grad else uop, self._past(), self._device)
-        aliasing.attach(view, self, None, detached=True)
+        aliasing.attach(view, self, (), detached=True)
         return view
 
     def _claim(self) -> None:

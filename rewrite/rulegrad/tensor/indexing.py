@@ -14,24 +14,37 @@ if TYPE_CHECKING:
 
 def basic_view(self: Tensor, index: Any) -> Tensor:
     """The view at `index`: integers, slices (any step but 0), None and one Ellipsis. Raises IndexRangeError."""
-    items = _complete(index if isinstance(index, tuple) else (index,), self.shape)
-    bounds: list[tuple[int, int] | None] = []
-    steps, shape = [], []
-    axis = 0
-    for item in items:
+    own = self.shape
+    if type(index) is int and own and -own[0] <= index < own[0]:  # a row, as loops take it
+        row, rest = index % own[0], own[1:]
+        return self._part((row, *(0 for _ in rest)), (row + 1, *rest), rest)
+    begins, ends, steps, shape = view_places(index if isinstance(index, tuple) else (index,), own)
+    if all(step == 1 for step in steps):
+        return self._part(begins, ends, shape)
+    view = _every(self.shrink(*zip(begins, ends)), steps)
+    return view if view.shape == shape else view.reshape(shape)
+
+
+def view_places(
+    index: tuple[Any, ...], own: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], list[int], tuple[int, ...]]:
+    """Begins, ends and steps along the axes of the shape `own`, and the shape of the view. Raises IndexRangeError."""
+    begins: list[int] = []
+    ends: list[int] = []
+    steps: list[int] = []
+    shape: list[int] = []
+    for item in _complete(index, own):
         if item is None:
             shape.append(1)
             continue
-        extent = self.shape[axis]
-        begin, end, step, keeps_axis = _bounds(item, extent, axis, self.shape)
-        bounds.append((begin, end))
+        axis = len(begins)
+        begin, end, step, keeps_axis = _bounds(item, own[axis], axis, own)
+        begins.append(begin)
+        ends.append(end)
         steps.append(step)
         if keeps_axis:
             shape.append(-(-(end - begin) // abs(step)))
-        axis += 1
-    view = self.shrink(*bounds)
-    view = _every(view, steps) if any(step != 1 for step in steps) else view
-    return view if view.shape == tuple(shape) else view.reshape(shape)
+    return tuple(begins), tuple(ends), steps, tuple(shape)
 
 
 def _every(self: Tensor, steps: list[int]) -> Tensor:
