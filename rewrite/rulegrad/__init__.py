@@ -100,6 +100,7 @@ _PLACES = {
     "set_rng_state": ("rulegrad.tensor.generators", "set_rng_state"),
     "signal": ("rulegrad.signal", ""),
     "special": ("rulegrad.special", ""),
+    "tensor": ("rulegrad.tensor", ""),
     "trace": ("rulegrad.workbench.tracing", "trace"),
     "training": ("rulegrad.training", ""),
     "value_and_grad": ("rulegrad.tensor.functional", "value_and_grad"),

@@ -93,6 +93,79 @@ def test_a_step_that_is_captured() -> None:
         np.testing.assert_array_equal(step(Tensor.ones(3, 2)).numpy(), np.ones((2, 2)))
 
 
+def small_model() -> nn.Sequential:
+    model = nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 1))
+    with rg.no_grad():
+        model[0].weight.copy_(Tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]))
+        model[2].weight.copy_(Tensor([[1.0, 2.0]]))
+        model[0].bias.zero_(), model[2].bias.zero_()
+    return model
+
+
+def test_backward_hooks_of_modules() -> None:
+    """The numbers are PyTorch's; the gradients are asked for inside the hooks."""
+    model, seen = small_model(), []
+    for name, layer in model.named_children():
+        layer.register_full_backward_hook(
+            lambda module, inputs, outputs, name=name: seen.append(
+                (name, [None if d is None else d.tolist() for d in inputs], [d.tolist() for d in outputs])
+            )
+        )
+    model[1].register_full_backward_pre_hook(lambda module, outputs: (outputs[0] * 3,))
+    halved = model[1].register_full_backward_hook(lambda module, inputs, outputs: (inputs[0] * 0.5,))
+    model(Tensor([[0.1, 0.2, 0.3]])).sum().backward()
+    assert [name for name, _, _ in seen] == ["2", "1", "0"]
+    assert seen[0][1:] == ([[[1.0, 2.0]]], [[[1.0]]]) and seen[1][2] == [[[3.0, 6.0]]]
+    np.testing.assert_allclose(seen[1][1][0], [[1.6771656, 0.1309490]], 1e-5)
+    assert seen[2][1] == [None]
+    np.testing.assert_allclose(seen[2][2][0], [[0.8385828, 0.0654745]], 1e-5)
+    grad = model[0].weight.grad
+    assert grad is not None
+    np.testing.assert_allclose(grad.tolist()[0], [0.08385828, 0.16771656, 0.25157484], 1e-5)
+    halved.remove()
+    model(Tensor([[0.1, 0.2, 0.3]])).sum().backward()
+    np.testing.assert_allclose(model[0].weight.grad.tolist()[0], [0.25157484, 0.5031497, 0.7547245], 1e-5)
+
+
+def test_backward_hooks_of_modules_with_several_arguments() -> None:
+    class Product(nn.Module):
+        def forward(self, x: Tensor, y: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+            return x * y * factor, x + y
+
+    module, seen = Product(), []
+    handle = module.register_full_backward_hook(lambda _, inputs, outputs: seen.append((inputs, outputs)))
+    x, y = leaf(1, 2), leaf(3, 4)
+    product, total = module(x, y, 2.0)
+    (product * total).sum().backward()
+    (of_x, of_y, of_factor), outputs = seen.pop()
+    assert of_factor is None and len(outputs) == 2 and not seen
+    assert of_x.tolist() == [2 * 3 * 4 + 6, 2 * 4 * 6 + 16] and of_y.tolist() == [2 * 1 * 4 + 6, 2 * 2 * 6 + 16]
+    handle.remove()
+    module.register_full_backward_hook(lambda _, inputs, outputs: inputs)
+    with pytest.raises(GradientError, match="gave gradients for 2 arguments; it may replace that of one only"):
+        module(x, y, 2.0)[0].sum().backward()
+
+
+def test_results_of_functions_whose_graph_is_computed_on_the_way() -> None:
+    """What was computed below such a result made it another node, at which its gradient was lost."""
+
+    class Double(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:
+            return gradient * 2
+
+    weight = Tensor.ones(3, 2).requires_grad_(True)
+    hidden = Tensor.ones(4, 3) @ weight
+    doubled = Double.apply(hidden)
+    doubled.tanh().numpy()
+    (doubled * 5).sum().backward()
+    assert weight.grad is not None and weight.grad.tolist() == [[40.0, 40.0]] * 3
+
+
 @pytest.mark.parametrize(
     ("hook", "error", "message"),
     [

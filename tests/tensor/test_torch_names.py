@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -33,6 +35,33 @@ def test_views(any_device):
     assert x.type("int32").dtype == "int32" and x.type() == "float32" and Tensor([1]).type_as(x).dtype == "float32"
     with pytest.raises(ShapeError, match=r"t: the shape \(1, 2, 3\)"):
         Tensor.ones(1, 2, 3).t()
+
+
+def test_strides(any_device):
+    numbers = np.arange(24, dtype=np.float32)
+    x = Tensor(numbers).requires_grad_(True)
+    assert x.reshape(2, 3, 4).stride() == (12, 4, 1) and x.reshape(2, 12).stride(0) == 12 and x.storage_offset() == 0
+    for size, stride, first in (
+        ((3, 4), (8, 1), 0),
+        ((5, 3), (2, 1), 3),
+        ((4,), (0,), 2),
+        ((), (), 5),
+        ((0, 3), (1, 1), 0),
+    ):
+        wanted = np.lib.stride_tricks.as_strided(numbers[first:], size, [4 * step for step in stride])
+        assert x.as_strided(size, stride, first).tolist() == wanted.tolist()
+    x.as_strided((5, 6), (3, 1)).sum().backward()
+    assert x.grad.tolist() == [1] * 3 + [2] * 12 + [1] * 3 + [0] * 6
+    for size, stride in (((5, 8), (5, 1)), ((2,), (-1,)), ((2,), (1, 1))):
+        with pytest.raises(ShapeError, match="does not lie within the 24 elements"):
+            x.as_strided(size, stride, 5)
+
+
+@pytest.mark.parametrize("name", ["tensor", "compile"])
+def test_a_name_that_is_a_package_is_there_at_once(name):
+    """Before anything else has imported the package."""
+    run = subprocess.run([sys.executable, "-c", f"import rulegrad as torch; torch.{name}"], capture_output=True)
+    assert run.returncode == 0, run.stderr
 
 
 def test_products(any_device):

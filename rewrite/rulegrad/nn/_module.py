@@ -9,6 +9,7 @@ from rulegrad.errors import ModuleError, NoPartError, NotAParameterError, Rulegr
 from rulegrad.nn import _layers as layers
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
+from rulegrad.nn._backward_hooks import HookedCall
 from rulegrad.nn._uninitialized import UninitializedBuffer, UninitializedParameter, waiting
 from rulegrad.nn.parameter import Parameter, buffer_kind, mark
 from rulegrad.tensor.capturing import noticed
@@ -22,7 +23,8 @@ PreHook = Callable[["Module", tuple[Any, ...]], Any]
 
 
 #: Attributes of a module that hold no part of it.
-NOT_WALKED: Final = ("_hooks", "_pre_hooks", "_load_hooks", "_loaded_hooks", "_kinds")
+HOOKS: Final = ("_hooks", "_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_load_hooks", "_loaded_hooks")
+NOT_WALKED: Final = (*HOOKS, "_kinds")
 
 
 class Handle:
@@ -33,7 +35,7 @@ class Handle:
 
     def remove(self) -> None:
         """The hook is no longer called."""
-        for name in ("_hooks", "_pre_hooks", "_load_hooks", "_loaded_hooks"):
+        for name in HOOKS:
             left = tuple(hook for hook in getattr(self._module, name) if hook is not self._hook)
             setattr(self._module, name, left)
 
@@ -61,6 +63,8 @@ class Module(walking.Walked):
     _training = True
     _hooks: tuple[Hook, ...] = ()
     _pre_hooks: tuple[PreHook, ...] = ()
+    _backward_hooks: tuple[Callable[..., Any], ...] = ()
+    _backward_pre_hooks: tuple[Callable[..., Any], ...] = ()
     _load_hooks: tuple[Callable[..., Any], ...] = ()
     _loaded_hooks: tuple[Callable[..., Any], ...] = ()
     _kinds: dict[str, walking.Kind]
@@ -74,10 +78,13 @@ class Module(walking.Walked):
             for pre_hook in self._pre_hooks:
                 given = pre_hook(self, arguments)
                 arguments = arguments if given is None else given if isinstance(given, tuple) else (given,)
+            hooked = HookedCall(self) if self._backward_hooks or self._backward_pre_hooks else None
+            arguments = hooked.arguments(arguments) if hooked else arguments
             result = self.forward(*arguments, **more)
             for hook in self._hooks:
                 changed = hook(self, arguments, result)
                 result = result if changed is None else changed
+            result = hooked.results(result) if hooked else result
         except RulegradError as error:
             layers.note(error, self)
             raise
@@ -311,6 +318,30 @@ class Module(walking.Walked):
         [0.0, 2.0]
         """
         self._pre_hooks = (*self._pre_hooks, hook)
+        return Handle(self, hook)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(module, of_arguments, of_results)` in each `backward` through the module, with the gradients.
+
+        Both are tuples, of positional arguments, with None where there is no gradient. What the hook returns, unless
+        None, takes the place of the gradient of the only argument that has one; else there is a GradientError.
+
+        >>> from rulegrad import Tensor, nn
+        >>> layer, seen = nn.ReLU(), []
+        >>> handle = layer.register_full_backward_hook(lambda module, inputs, outputs: seen.append(outputs[0].tolist()))
+        >>> _ = (layer(Tensor([0.5, 3.0], requires_grad=True)) * 2).sum().backward()
+        >>> seen
+        [[2.0, 2.0]]
+        """
+        self._backward_hooks = (*self._backward_hooks, hook)
+        return Handle(self, hook)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(module, gradients of the results)` before `backward` goes through the module.
+
+        What it returns, unless None, takes their place.
+        """
+        self._backward_pre_hooks = (*self._backward_pre_hooks, hook)
         return Handle(self, hook)
 
     # ---- state ----

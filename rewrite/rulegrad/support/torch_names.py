@@ -10,8 +10,8 @@ from typing import Final
 _SAME: Final = """
 abs absolute acos acosh adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addr
 adjoint all allclose amax amin aminmax angle any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh
-argmax argmin argsort argwhere asin asinh atan atan2 atanh atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm
-batch_norm bernoulli binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not
+argmax argmin argsort argwhere as_strided asin asinh atan atan2 atanh atleast_1d atleast_2d atleast_3d avg_pool1d
+baddbmm batch_norm bernoulli binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not
 bitwise_or bitwise_right_shift bitwise_xor block_diag bmm broadcast_tensors broadcast_to bucketize
 cartesian_prod cat cdist ceil celu cholesky cholesky_inverse cholesky_solve chunk clamp clamp_max clamp_min clip
 clone column_stack combinations complex concat conj conj_physical constant_pad_nd conv1d conv2d conv3d

@@ -404,8 +404,8 @@ def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
         raise ShapeError(f"diag_embed: axis {first} twice; name two axes")
     extent = self.shape[-1] if self.ndim else 0
     rest = [(0, 0)] * (self.ndim - 1)
-    square = self.unsqueeze(-1).pad([*rest, (0, 0), (0, extent)]).reshape(*self.shape[:-1], extent * (extent + 1))
-    square = square.shrink(*([None] * (self.ndim - 1)), (0, extent * extent)).reshape(*self.shape, extent)
+    places = self.arange(extent, device=self.device)
+    square = (places.unsqueeze(-1) == places).where(self.unsqueeze(-1), 0).cast(self.dtype)
     below, right = max(-offset, 0), max(offset, 0)
     return square.pad([*rest, (below, right), (right, below)]).moveaxis((-2, -1), (first, second))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.tensor.axes import one_axis
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
@@ -107,6 +109,25 @@ def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
     True
     """
     return True
+
+
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """How many elements apart neighbours along each axis are, or along one: in C order, as `is_contiguous` says.
+
+    >>> Tensor([[1, 2, 3], [4, 5, 6]]).stride(), Tensor([[1, 2, 3], [4, 5, 6]]).stride(-1)
+    ((3, 1), 1)
+    """
+    strides = tuple(math.prod(self.shape[k + 1 :]) for k in range(self.ndim))
+    return strides if dim is None else strides[one_axis(dim, self.ndim, "stride")]
+
+
+def storage_offset(self: Tensor) -> int:
+    """0: elements are numbered from the tensor's own first one.
+
+    >>> Tensor([1, 2, 3])[1:].storage_offset()
+    0
+    """
+    return 0
 
 
 def type(self: Tensor, dtype: Any = None) -> Any:

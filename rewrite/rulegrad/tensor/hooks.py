@@ -61,6 +61,15 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hand
     return _added(point.pullback.hooks, hook)
 
 
+def watched(value: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Tensor:
+    """The same value, whose gradient the hook sees before hooks of the tensor itself do."""
+    new = value._same()
+    point = _with_point(new)
+    assert isinstance(point.pullback, _Hooked)
+    _added(point.pullback.hooks, hook)
+    return new
+
+
 class _Hooked:
     """The way of a gradient from a result with hooks to what it was before."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rulegrad._core import remember, resolved
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.tensor.history import join
+from rulegrad.tensor.history import join, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,8 +114,11 @@ def _read_kept(tensor: TensorCore, settled: dict[int, TensorCore]) -> None:
     (graph,), buffers, _ = resolved([tensor._uop])
     if not buffers or (tensor._requires_grad and any(buffer.id not in settled for buffer in buffers)):
         return  # of another buffer it is not known where gradients go on
+    nodes = graph.toposort()
+    if tensor._requires_grad and any(node.op == "ARGUMENT" and point_of(node) is None for node in nodes):
+        return  # it has changed below a result that gradients go on from by a function, which is known by its node
     history = tensor._history if tensor._requires_grad else None
-    for node in graph.toposort():
+    for node in nodes:
         if node.op == "BUFFER":
             buffer = Buffer.of(node)
             known = settled.get(buffer.id)

@@ -94,6 +94,8 @@ class Tensor(LayerMethods):
     element_size = facts.element_size
     is_floating_point = facts.is_floating_point
     is_contiguous = facts.is_contiguous
+    stride = facts.stride
+    storage_offset = facts.storage_offset
     type = facts.type
     type_as = facts.type_as
     is_complex = facts.is_complex
@@ -349,6 +351,7 @@ class Tensor(LayerMethods):
     # elements at indices
     gather = gathering.gather
     take_along_axis = gathering.take_along_axis
+    as_strided = gathering.as_strided
     take_along_dim = gathering.take_along_dim
     take = gathering.take
     index_select = gathering.index_select
