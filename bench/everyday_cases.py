@@ -17,6 +17,26 @@ class Case(NamedTuple):
     call: Callable[..., Any]
 
 
+def advantages(t: Any, rewards: Any, values: Any, done: Any) -> Any:
+    """Generalized advantages, by a loop over the steps."""
+    found, last = t.zeros_like(rewards), 0
+    for k in reversed(range(len(rewards) - 1)):
+        goes_on = 1 - done[k + 1]
+        last = rewards[k] + 0.99 * values[k + 1] * goes_on - values[k] + 0.94 * goes_on * last
+        found[k] = last
+    return found
+
+
+def leaky_neurons(t: Any, x: Any, w: Any) -> Any:
+    """Charges that leak, and what they fire in each step."""
+    charge, fired = x[0] * 0, []
+    for step in x:
+        charge = 0.9 * charge + step * w
+        fired.append(t.sigmoid(5 * (charge - 1)))
+        charge = charge - fired[-1]
+    return t.stack(fired).square().mean()
+
+
 #: computed
 FORWARD: dict[str, Case] = {
     "heads merged product": Case(
@@ -319,6 +339,7 @@ FORWARD: dict[str, Case] = {
     "kv attention": Case(
         "1x12x1x64 1x12x512x64 1x12x512x64", lambda t, f, q, k, v: f.scaled_dot_product_attention(q, k, v)
     ),
+    "advantages": Case("128x8 128x8 128x8", lambda t, f, r, v, d: advantages(t, r, v, d)),
     "triangle mult": Case("64x64x32 64x64x32", lambda t, f, a, b: t.einsum("ikc,jkc->ijc", a, b)),
 }
 
@@ -481,4 +502,5 @@ LOSSES: dict[str, Case] = {
             (t.cat([x] + [f(x * 2.0**k) for k in range(10) for f in (t.sin, t.cos)], -1) @ w).square().mean()
         ),
     ),
+    "leaky neurons": Case("25x64x100 100", lambda t, f, x, w: leaky_neurons(t, x, w)),
 }
