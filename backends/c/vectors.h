@@ -247,7 +247,6 @@ static inline int remainders(const float *x, const float *y, float *r) {
   VECTOR(M, N) m_ = __builtin_convertvector(m, VECTOR(M, N)); \
   VECTOR(T, N) a_ = (a) - (VECTOR(T, N)){}, b_ = (b) - (VECTOR(T, N)){}; \
   (VECTOR(T, N))(((VECTOR(M, N))a_ & m_) | ((VECTOR(M, N))b_ & ~m_)); })
-/* Where the mask holds for all lanes b is not computed: compilers move what only it needs into the branch. */
 static inline __attribute__((always_inline)) int all_lanes(const int *mask, int count) {
 #ifdef __AVX512F__
   if (count == 16) return !__builtin_ia32_cmpd512_mask(*(const VECTOR(int, 16) *)mask, (VECTOR(int, 16)){}, 0, 0xffff);
@@ -260,6 +259,7 @@ static inline __attribute__((always_inline)) int all_lanes(const int *mask, int 
   for (int l = 0; l < count; l++) all &= mask[l];
   return all;
 }
+/* Where the mask holds for all lanes b is not computed: compilers move what only it needs into the branch. */
 #define LIKELY(T, M, N, m, a, b) ({ \
   const VECTOR(int, N) holds_ = __builtin_convertvector(m, VECTOR(int, N)); VECTOR(T, N) y_ = (a) - (VECTOR(T, N)){}; \
   if (__builtin_expect(!all_lanes((const int *)&holds_, N), 0)) y_ = SELECT(T, M, N, holds_, y_, b); \

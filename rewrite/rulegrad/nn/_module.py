@@ -303,10 +303,13 @@ class Module(walking.Walked):
         function(self)
         return self
 
+    def _with_hook(self, name: str, hook: Callable[..., Any]) -> Handle:
+        setattr(self, name, (*getattr(self, name), hook))
+        return Handle(self, hook)
+
     def register_forward_hook(self, hook: Hook) -> Handle:
         """Call `hook(module, arguments, result)` after each forward; what it returns, unless None, is the result."""
-        self._hooks = (*self._hooks, hook)
-        return Handle(self, hook)
+        return self._with_hook("_hooks", hook)
 
     def register_forward_pre_hook(self, hook: PreHook) -> Handle:
         """Call `hook(module, arguments)` before each forward; what it returns, unless None, are the arguments.
@@ -317,8 +320,7 @@ class Module(walking.Walked):
         >>> layer(Tensor([0.5, 3.0])).tolist()
         [0.0, 2.0]
         """
-        self._pre_hooks = (*self._pre_hooks, hook)
-        return Handle(self, hook)
+        return self._with_hook("_pre_hooks", hook)
 
     def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(module, of_arguments, of_results)` in each `backward` through the module, with the gradients.
@@ -333,16 +335,14 @@ class Module(walking.Walked):
         >>> seen
         [[2.0, 2.0]]
         """
-        self._backward_hooks = (*self._backward_hooks, hook)
-        return Handle(self, hook)
+        return self._with_hook("_backward_hooks", hook)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(module, gradients of the results)` before `backward` goes through the module.
 
         What it returns, unless None, takes their place.
         """
-        self._backward_pre_hooks = (*self._backward_pre_hooks, hook)
-        return Handle(self, hook)
+        return self._with_hook("_backward_pre_hooks", hook)
 
     # ---- state ----
 
@@ -386,8 +386,7 @@ class Module(walking.Walked):
         >>> _ = nn.Sequential(layer).load_state_dict({"0.kernel": Tensor([[3.0]])}); layer.weight.item()
         3.0
         """
-        self._load_hooks = (*self._load_hooks, hook)
-        return Handle(self, hook)
+        return self._with_hook("_load_hooks", hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Handle:
         """The same under PyTorch's older name, for a hook without the module unless `with_module`."""
@@ -395,8 +394,7 @@ class Module(walking.Walked):
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
         """After `load_state_dict`, of this module or of one that holds it, call `hook(module, incompatible_keys)`."""
-        self._loaded_hooks = (*self._loaded_hooks, hook)
-        return Handle(self, hook)
+        return self._with_hook("_loaded_hooks", hook)
 
     def to(self, target: Any = None, dtype: Any = None, *, device: str | None = None) -> Self:
         """Move all parameters and buffers to a device, and those of floats to a dtype. Returns the module.

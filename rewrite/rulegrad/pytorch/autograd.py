@@ -7,11 +7,10 @@ from typing import Any
 
 from rulegrad import compile as compiling
 from rulegrad.errors import GradientError, ShapeError
-from rulegrad.ir import UOp
 from rulegrad.tensor.autograd import leaf_gradients
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled, no_grad
-from rulegrad.tensor.history import GradientPoint, argument_numbers, join
+from rulegrad.tensor.history import GradientPoint, join, own_node
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = [
@@ -121,7 +120,7 @@ def _tracked(cls: type[Function], context: Context, results: Sequence[Any], plac
             context.saved_tensors = saved
         return _checked(cls.__name__, found if isinstance(found, tuple) else (found,), args)
 
-    node = UOp("ARGUMENT", (UOp("DETACH", (result.uop,)),), id=next(argument_numbers))
+    node = own_node(result.uop)
     point = GradientPoint(node, result._past(), pullback=pullback)
     new = result._new(node, join(result._past(), point), result._device)
     new._requires_grad = True

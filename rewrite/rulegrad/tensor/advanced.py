@@ -24,7 +24,7 @@ from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gathering import along_axis, as_mask, checked_indices, taken, update_values, updated
 from rulegrad.tensor.graph_functions import built_once
-from rulegrad.tensor.indexing import basic_view, view_places
+from rulegrad.tensor.indexing import Box, basic_view, box_of
 from rulegrad.tensor.inplace import become
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.sets import nonzero_indices
@@ -282,31 +282,31 @@ def _with_arrays(self: Tensor, places: _Places, value: Tensor, op: str) -> Tenso
 
 def _with_view(self: Tensor, items: tuple[Any, ...], value: Tensor) -> Tensor:
     """With a value at ints, slices, None and Ellipsis."""
-    begins, ends, steps, shape = view_places(items, self.shape)
-    value = value if value.shape == shape else _broadcast(value, shape)
-    counts = tuple(-(-(end - begin) // abs(step)) for begin, end, step in zip(begins, ends, steps))
-    if 0 in counts:
+    box = box_of(items, self.shape)
+    value = value if value.shape == box.shape else _broadcast(value, box.shape)
+    if 0 in box.counts:
         return self._same()
-    value = value if shape == counts else value.reshape(counts)
-    if all(step == 1 for step in steps):
-        return _with_box(self, begins, ends, value)
-    back = [k for k, step in enumerate(steps) if step < 0]
+    value = value if box.shape == box.counts else value.reshape(box.counts)
+    back = [k for k, step in enumerate(box.steps) if step < 0]
     value = value.flip(back) if back else value
-    if counts == self.shape:
+    if box.counts == self.shape:
         return value._same()
-    inside = self._new(filled(counts, True, bool_), None, self._device)
-    before = [begin if step > 0 else begin + (end - begin - 1) % -step for begin, end, step in zip(begins, ends, steps)]
-    distances = [abs(step) for step in steps]
+    if all(step == 1 for step in box.steps):
+        return _with_box(self, box, value)
+    inside = self._new(filled(box.counts, True, bool_), None, self._device)
+    distances = [abs(step) for step in box.steps]
+    before = [
+        begin if step > 0 else begin + (end - begin - 1) % -step
+        for begin, end, step in zip(box.begins, box.ends, box.steps)
+    ]
     return _spread(inside, distances, before, self.shape).where(_spread(value, distances, before, self.shape), self)
 
 
-def _with_box(self: Tensor, begins: tuple[int, ...], ends: tuple[int, ...], value: Tensor) -> Tensor:
-    """With a value from `begins` to `ends` of each axis."""
-    if value.shape == self.shape:
-        return value._same()
-    after = tuple(n - end for n, end in zip(self.shape, ends))
+def _with_box(self: Tensor, box: Box, value: Tensor) -> Tensor:
+    """With a value at neighbouring places along each axis, by nodes: as loops write rows."""
+    after = tuple(n - end for n, end in zip(self.shape, box.ends))
     padded, inside = (
-        UOp("PAD", (node,), before=begins, after=after) for node in (value.uop, filled(value.shape, True, bool_))
+        UOp("PAD", (node,), before=box.begins, after=after) for node in (value.uop, filled(box.counts, True, bool_))
     )
     return self._result(UOp("WHERE", (inside, padded, self.uop)), value)
 

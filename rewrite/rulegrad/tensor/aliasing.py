@@ -17,7 +17,7 @@ from rulegrad.errors import AliasError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import GradientPoint, argument_numbers, join
+from rulegrad.tensor.history import GradientPoint, join, own_node
 
 if TYPE_CHECKING:
     from rulegrad.tensor.core import TensorCore
@@ -213,7 +213,7 @@ def _in_place_of(tensor: TensorCore, value: TensorCore) -> TensorCore:
 
 def _kept_gradient(tensor: TensorCore, value: TensorCore) -> TensorCore:
     """`value` with the gradient of `tensor`: it goes on to what the tensor was computed from."""
-    node = UOp("ARGUMENT", (UOp("DETACH", (value.uop,)),), id=next(argument_numbers))
+    node = own_node(value.uop)
     point = GradientPoint(node, None, source=tensor._uop, source_history=tensor._past())
     result = value._new(node, join(value._past(), point), value._device or tensor._device)
     result._requires_grad = as_dtype(node.dtype).is_inexact

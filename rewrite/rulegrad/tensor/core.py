@@ -19,7 +19,7 @@ from rulegrad.tensor.axes import CallableSize
 from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, join, points_below, reads
+from rulegrad.tensor.history import BackwardCall, GradientPoint, History, join, own_node, points_below, reads
 from rulegrad.tensor.storage import PYTHON_NUMBERS, device_name, host_array, scalar_dtype, upload
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ class TensorCore(NodeHolder):
         value = self._uop  # which computes a leaf from outside of the trace
         if id(self) in pending_leaves:
             del pending_leaves[id(self)]
-            self._uop = UOp("ARGUMENT", (UOp("DETACH", (value,)),), id=next(argument_numbers))
+            self._uop = own_node(value)
             self._history = join(self._past(), GradientPoint(self._uop, None, leaf=self))
 
     def _own(self, buffer: Buffer) -> None:

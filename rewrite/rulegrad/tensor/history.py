@@ -12,8 +12,9 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rulegrad.ir import UOp
+
 if TYPE_CHECKING:
-    from rulegrad.ir import UOp
     from rulegrad.tensor.core import TensorCore
 
 #: None, a Buffer, a GradientPoint, or a tuple of histories.
@@ -25,6 +26,11 @@ Pullback: TypeAlias = "Callable[[Any, Any], Sequence[tuple[Any, Any]]]"
 _numbers = itertools.count()
 #: The numbers of ARGUMENT nodes, which are names for results that gradients are wanted of.
 argument_numbers = itertools.count()
+
+
+def own_node(value: UOp) -> UOp:
+    """A node of its own for a value, which gradients leave by a point and not by the rules."""
+    return UOp("ARGUMENT", (UOp("DETACH", (value,)),), id=next(argument_numbers))
 
 
 class GradientPoint:

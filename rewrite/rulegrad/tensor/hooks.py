@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rulegrad.errors import GradientError, ShapeError
-from rulegrad.ir import UOp
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.history import GradientPoint, argument_numbers, join, point_of
+from rulegrad.tensor.history import GradientPoint, join, own_node, point_of
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
@@ -55,18 +54,14 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hand
     point = point_of(self.uop)
     if point is not None and point.source is not None:  # the result has been computed since
         point = point_of(point.source)
-    if point is None or not isinstance(point.pullback, _Hooked):
-        point = _with_point(self)
-    assert isinstance(point.pullback, _Hooked)
-    return _added(point.pullback.hooks, hook)
+    way = None if point is None else point.pullback
+    return _added((way if isinstance(way, _Hooked) else _hooked_way(self)).hooks, hook)
 
 
 def watched(value: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Tensor:
     """The same value, whose gradient the hook sees before hooks of the tensor itself do."""
     new = value._same()
-    point = _with_point(new)
-    assert isinstance(point.pullback, _Hooked)
-    _added(point.pullback.hooks, hook)
+    _added(_hooked_way(new).hooks, hook)
     return new
 
 
@@ -80,15 +75,15 @@ class _Hooked:
         return [(self.before, hooked(gradient, self.hooks))]
 
 
-def _with_point(result: TensorCore) -> GradientPoint:
+def _hooked_way(result: TensorCore) -> _Hooked:
     """From now on the result is a node of its own, at which hooks are called and rules do not go on."""
     history = result._past()
     before = result._new(result.uop, history, result._device)
     before._requires_grad = True
-    result._uop = UOp("ARGUMENT", (UOp("DETACH", (before.uop,)),), id=next(argument_numbers))
-    point = GradientPoint(result._uop, history, pullback=_Hooked(before))
-    result._history = join(history, point)
-    return point
+    result._uop = own_node(before.uop)
+    way = _Hooked(before)
+    result._history = join(history, GradientPoint(result._uop, history, pullback=way))
+    return way
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> Handle:

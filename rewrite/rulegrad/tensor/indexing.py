@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulegrad.errors import IndexRangeError, NoAxesError
 
@@ -18,20 +18,29 @@ def basic_view(self: Tensor, index: Any) -> Tensor:
     if type(index) is int and own and -own[0] <= index < own[0]:  # a row, as loops take it
         row, rest = index % own[0], own[1:]
         return self._part((row, *(0 for _ in rest)), (row + 1, *rest), rest)
-    begins, ends, steps, shape = view_places(index if isinstance(index, tuple) else (index,), own)
-    if all(step == 1 for step in steps):
-        return self._part(begins, ends, shape)
-    view = _every(self.shrink(*zip(begins, ends)), steps)
-    return view if view.shape == shape else view.reshape(shape)
+    box = box_of(index if isinstance(index, tuple) else (index,), own)
+    if all(step == 1 for step in box.steps):
+        return self._part(box.begins, box.ends, box.shape)
+    view = _every(self.shrink(*zip(box.begins, box.ends)), box.steps)
+    return view if view.shape == box.shape else view.reshape(box.shape)
 
 
-def view_places(
-    index: tuple[Any, ...], own: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...], list[int], tuple[int, ...]]:
-    """Begins, ends and steps along the axes of the shape `own`, and the shape of the view. Raises IndexRangeError."""
+class Box(NamedTuple):
+    """Where a view is along each axis of a tensor; and its shape, without axes for ints, with new ones for None."""
+
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    steps: tuple[int, ...]
+    counts: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def box_of(index: tuple[Any, ...], own: tuple[int, ...]) -> Box:
+    """The places that an index names in a tensor of the shape `own`. Raises IndexRangeError."""
     begins: list[int] = []
     ends: list[int] = []
     steps: list[int] = []
+    counts: list[int] = []
     shape: list[int] = []
     for item in _complete(index, own):
         if item is None:
@@ -42,12 +51,13 @@ def view_places(
         begins.append(begin)
         ends.append(end)
         steps.append(step)
+        counts.append(-(-(end - begin) // abs(step)))
         if keeps_axis:
-            shape.append(-(-(end - begin) // abs(step)))
-    return tuple(begins), tuple(ends), steps, tuple(shape)
+            shape.append(counts[-1])
+    return Box(tuple(begins), tuple(ends), tuple(steps), tuple(counts), tuple(shape))
 
 
-def _every(self: Tensor, steps: list[int]) -> Tensor:
+def _every(self: Tensor, steps: tuple[int, ...]) -> Tensor:
     """Every `steps[k]`-th element of each axis, from the last one for a negative step."""
     view = self
     backwards = [axis for axis, step in enumerate(steps) if step < 0]
