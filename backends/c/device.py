@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import operator
 import os
 import sys
 import time
@@ -142,7 +143,7 @@ class Device:
     ) -> Replay:
         """Launches on numbered buffers as one program, which runs in the engine."""
         is_short = len(launches) <= _FEW and all(executable.is_short for executable, _ in launches)
-        functions = [(executable.address, numbers) for executable, numbers in launches]
+        functions = [(executable.address, numbers, executable.offsets) for executable, numbers in launches]
         shared = sum(not executable.is_short for executable, _ in launches)
         # between launches that are shared, threads wait for the next without sleeping
         around = (self._pool.rulegrad_begin, self._pool.rulegrad_end) if shared > 1 else ()
@@ -161,12 +162,13 @@ class Device:
 
 
 class _Executable:
-    """A function of a shared object, which takes an array of the buffers' addresses."""
+    """A function of a shared object, which takes an array of the addresses of buffers, or of places in them."""
 
-    __slots__ = ("_array", "_function", "_name", "_slots", "address", "is_short")
+    __slots__ = ("_array", "_function", "_name", "_slots", "address", "is_short", "offsets")
 
     def __init__(self, kernel: Kernel, function: Function) -> None:
         self.address, self._function, self.is_short = function
+        self.offsets = kernel.offsets
         self._name = kernel.name
         self._slots = kernel.buffers
         self._array = ctypes.c_void_p * self._slots
@@ -174,7 +176,8 @@ class _Executable:
     def __call__(self, handles: Sequence[Memory], wait: bool = False) -> float | None:
         if len(handles) != self._slots:
             raise DeviceError(f"kernel {self._name!r} takes {self._slots} buffers, but was given {len(handles)}")
-        buffers = self._array(*handles)
+        places = map(operator.add, handles, self.offsets) if self.offsets else handles
+        buffers = self._array(*places)
         start = time.perf_counter()
         self._function(buffers)
         return time.perf_counter() - start if wait else None

@@ -14,19 +14,21 @@ void* address_of(PyObject* handle) {
   return address;
 }
 
-Replay::Replay(const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>& launches, size_t bound, std::vector<size_t> offsets, bool is_short,
-               uintptr_t begin, uintptr_t end)
+Replay::Replay(const std::vector<OnBuffers>& launches, size_t bound, std::vector<size_t> offsets, bool is_short, uintptr_t begin, uintptr_t end)
     : bound_(bound),
       offsets_(std::move(offsets)),
       is_short_(is_short),
       begin_(reinterpret_cast<void (*)()>(begin)),
       end_(reinterpret_cast<void (*)()>(end)) {
-  for (auto& [function, numbers] : launches) {
-    for (uint32_t number : numbers)
-      if (number >= bound_ + offsets_.size())
-        throw GraphError("a launch on buffer " + std::to_string(number) + " of a plan that has " + std::to_string(bound_ + offsets_.size()));
-    launches_.push_back({reinterpret_cast<void (*)(void**)>(function), uint32_t(numbers_.size()), uint32_t(numbers.size())});
-    numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
+  for (auto& [function, numbers, before] : launches) {
+    if (!before.empty() && before.size() != numbers.size())
+      throw GraphError("a launch on places in " + std::to_string(before.size()) + " buffers was given " + std::to_string(numbers.size()));
+    launches_.push_back({reinterpret_cast<void (*)(void**)>(function), uint32_t(places_.size()), uint32_t(numbers.size())});
+    for (size_t k = 0; k < numbers.size(); k++) {
+      if (numbers[k] >= bound_ + offsets_.size())
+        throw GraphError("a launch on buffer " + std::to_string(numbers[k]) + " of a plan that has " + std::to_string(bound_ + offsets_.size()));
+      places_.push_back({numbers[k], before.empty() ? 0 : before[k]});
+    }
     most_ = std::max(most_, numbers.size());
   }
 }
@@ -68,10 +70,10 @@ Replay::Replay(nb::object queue, nb::list launches, size_t bound, std::vector<si
 void Replay::append(const Replay& other) {
   if (other.cuda_) throw GraphError("launches of a GPU have no exchanges between them");
   for (Launch one : other.launches_) {
-    one.first += uint32_t(numbers_.size());
+    one.first += uint32_t(places_.size());
     launches_.push_back(one);
   }
-  numbers_.insert(numbers_.end(), other.numbers_.begin(), other.numbers_.end());
+  places_.insert(places_.end(), other.places_.begin(), other.places_.end());
   most_ = std::max(most_, other.most_);
   if (other.begin_) begin_ = other.begin_, end_ = other.end_;
 }
@@ -105,7 +107,10 @@ void Replay::launch(void** table) const {
       exchange(one, table, under_way);
       continue;
     }
-    for (uint32_t k = 0; k < one.count; k++) buffers[k] = table[numbers_[one.first + k]];
+    for (uint32_t k = 0; k < one.count; k++) {
+      const Place& place = places_[one.first + k];
+      buffers[k] = static_cast<char*>(table[place.buffer]) + place.offset;
+    }
     one.function(buffers.data());
     for (Exchange* other : under_way) other->advance();
   }
@@ -169,7 +174,7 @@ void Replay::run(std::vector<void*>& table, void* arena) const {
 
 void define_replay(nb::module_& m) {
   nb::class_<Replay>(m, "Replay", "A plan's launches as one program.")
-      .def(nb::init<const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>&, size_t, std::vector<size_t>, bool, uintptr_t, uintptr_t>(),
+      .def(nb::init<const std::vector<Replay::OnBuffers>&, size_t, std::vector<size_t>, bool, uintptr_t, uintptr_t>(),
            nb::arg("launches"), nb::arg("bound"), nb::arg("offsets"), nb::arg("is_short"), nb::arg("begin") = 0, nb::arg("end") = 0)
       .def(nb::init<nb::list>(), nb::arg("steps"))
       .def(nb::init<nb::object, nb::list, size_t, std::vector<size_t>>(), nb::arg("queue"), nb::arg("launches"), nb::arg("bound"), nb::arg("offsets"))

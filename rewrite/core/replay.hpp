@@ -1,11 +1,12 @@
 // A plan's launches as one program: no Python for each kernel.
 #pragma once
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "cuda.hpp"
@@ -19,10 +20,12 @@ namespace rulegrad {
 // given, then those that are places in an arena. It does not change once it is built, so several threads may run it.
 class Replay {
  public:
-  // launches: of each the function's address, and the numbers of its buffers. offsets: the places in the arena. is_short: a run keeps the
+  // launches: of each the function's address, the numbers of its buffers, and the bytes before what it is given of each, or none for whole
+  // buffers. offsets: the places in the arena. is_short: a run keeps the
   // interpreter's lock, for letting go of it costs as much as the launches. begin, end: addresses of functions `void f(void)` that are called
   // around a run, or 0. Throws GraphError for a number that no buffer has.
-  Replay(const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>& launches, size_t bound, std::vector<size_t> offsets, bool is_short,
+  using OnBuffers = std::tuple<uintptr_t, std::vector<uint32_t>, std::vector<size_t>>;
+  Replay(const std::vector<OnBuffers>& launches, size_t bound, std::vector<size_t> offsets, bool is_short,
          uintptr_t begin, uintptr_t end);
   // Programs on the same buffers one after the other, and exchanges between them: pairs of one, and whether it is started or waited for.
   // Throws GraphError.
@@ -44,7 +47,7 @@ class Replay {
  private:
   struct Launch {
     void (*function)(void**);  // null: an exchange, by its number in `first`; it is started where `count` is 1, else waited for
-    uint32_t first, count;     // of the numbers
+    uint32_t first, count;     // of the places
   };
   void launch(void** table) const;
   std::vector<PyObject*> checked(nb::handle items, nb::handle arena) const;
@@ -57,7 +60,11 @@ class Replay {
   void (*begin_)();
   void (*end_)();
   std::vector<Launch> launches_;
-  std::vector<uint32_t> numbers_;
+  struct Place {
+    uint32_t buffer;
+    size_t offset;
+  };
+  std::vector<Place> places_;
   size_t most_ = 0;  // buffers of one launch
   std::vector<nb::object> exchanges_;
   std::shared_ptr<CudaProgram> cuda_;

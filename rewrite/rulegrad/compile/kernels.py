@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from rulegrad import engine
 from rulegrad.compile.estimate import estimate, typical
-from rulegrad.compile.passes import lower
+from rulegrad.compile.passes import BEFORE_LOWERING, lower
 from rulegrad.compile.scheduling import are_searched, scheduled_kernels, scheduled_programs
 from rulegrad.config import on_change as on_setting
 from rulegrad.engine import watching
@@ -16,6 +16,7 @@ from rulegrad.engine.schedules import choice_of
 from rulegrad.errors import DtypeError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.ir.substitution import substituted
 from rulegrad.runtime.kernel import Kernel, TensorMap
 
 _OPERATORS = frozenset(("Unary", "Binary"))
@@ -47,21 +48,42 @@ on_setting(lambda names: forget_kernels() if names & {"check", "search", "tuned"
 def compile_kernels(graphs: Sequence[UOp], target: str, source: bool, device: str = "") -> list[Kernel]:
     """The kernels of numbered SINK(STORE(...)) graphs; `source`: for a device that compiles text.
 
-    Equal graphs are one kernel; new ones are compiled in parallel. device: that they will run on, whose schedules that
+    Equal graphs are one kernel, also where they are on other parts of buffers; new ones are compiled in parallel. device: that they will run on, whose schedules that
     were found by search are used; without one the rules choose. Raises RewriteError when a rule is missing or wrong.
     """
     place = device if source and are_searched() else ""
-    new = [graph for graph in dict.fromkeys(graphs) if (graph, target, source, place) not in _kernels]
+    unknown = [graph for graph in dict.fromkeys(graphs) if (graph, target, source, place) not in _kernels]
+    on_parts = _on_parts(unknown, target) if source else {}
+    begun = dict.fromkeys(on_parts[graph][0] if graph in on_parts else graph for graph in unknown)
+    new = [graph for graph in begun if (graph, target, source, place) not in _kernels]
     for graph, kernel in zip(new, _compile(new, target, source, place), strict=True):
         _kernels[graph, target, source, place] = kernel
+    for graph, (same, offsets) in on_parts.items():
+        kernel = _kernels[same, target, source, place]
+        whole = (0,) * (kernel.buffers - len(offsets))  # flags of checks of indices come after the graph's buffers
+        _kernels[graph, target, source, place] = kernel._replace(offsets=offsets + whole)
     return [_kernels[graph, target, source, place] for graph in graphs]
+
+
+def _on_parts(graphs: Sequence[UOp], target: str) -> dict[UOp, tuple[UOp, tuple[int, ...]]]:
+    """Of graphs that need only parts of buffers: the graph on buffers that begin there, and the bytes before them."""
+    found = {}
+    for graph, begun in zip(graphs, engine.run_all(graphs, ["begin_at_parts"], target), strict=True):
+        if begun is graph:
+            continue
+        parameters = [node for node in begun.toposort("PARAM") if node.attrs["offset"]]
+        whole = {node: node.replace(offset=0) for node in parameters}
+        offsets = [0] * (1 + max(_slots(graph)))
+        for node in parameters:
+            offsets[node.attrs["slot"]] = node.attrs["offset"] * as_dtype(node.dtype).itemsize
+        found[graph] = substituted(begun, whole), tuple(offsets)
+    return found
 
 
 def _compile(graphs: list[UOp], target: str, source: bool, device: str) -> list[Kernel]:
     for graph in graphs:
         _require_flags(graph)
-    # A kernel is isolated and numbered when it is cut out of the schedule.
-    steps = [name for name in engine.pipeline("kernel") if name not in ("isolate", "number")]
+    steps = [name for name in engine.pipeline("kernel") if name not in BEFORE_LOWERING]
     indexed = lower(graphs, graphs, steps, target, "kernel")
     if source:
         names = [_name(node, 1 + max(_slots(graph))) for graph, node in zip(graphs, indexed, strict=True)]

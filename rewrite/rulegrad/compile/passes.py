@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from rulegrad import engine
 from rulegrad.compile.checking import checks
 from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.ir import UOp
+
+#: The first passes of the pipeline `kernel`: a kernel is isolated and numbered when it is cut out of the schedule, and
+#: is given parts of buffers before equal kernels are found.
+BEFORE_LOWERING: Final = ("isolate", "number", "begin_at_parts")
 
 
 def lower(graphs: Sequence[UOp], before: Sequence[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:

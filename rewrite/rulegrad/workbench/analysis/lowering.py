@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rulegrad._core import Program
+from rulegrad.compile.passes import BEFORE_LOWERING
 from rulegrad.errors import GraphError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType
@@ -29,7 +30,6 @@ _ATTRIBUTES: dict[str, tuple[Any, ...]] = {
     "scalar": (1, 0.5),
     "tuple": ((), (0,), (1,)),
 }
-_BEFORE_KERNELS = ("isolate", "number")  # steps that split graphs: a one-op kernel is split already
 
 
 def check_lowering(
@@ -174,7 +174,7 @@ def kernel_of(value: UOp) -> UOp:
 
 def lowering_steps(kernel: Sequence[str], program: Sequence[str]) -> list[str]:
     """The passes that a kernel of one op goes through, of these pipelines."""
-    return [step for step in (*kernel, *program) if step not in _BEFORE_KERNELS]
+    return [step for step in (*kernel, *program) if step not in BEFORE_LOWERING]
 
 
 def _problem(

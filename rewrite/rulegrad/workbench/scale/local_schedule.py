@@ -9,6 +9,7 @@ from rulegrad import engine
 from rulegrad.communication import Collective
 from rulegrad.compile.collectives import BUCKET
 from rulegrad.compile.estimate import estimate
+from rulegrad.compile.passes import BEFORE_LOWERING
 from rulegrad.compile.plans import Plan
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -38,7 +39,7 @@ class Estimates:
         buffer counts once.
         """
         new = [kernel for kernel in dict.fromkeys(kernels) if kernel not in self._known]
-        steps = [name for name in engine.pipeline("kernel") if name not in ("isolate", "number")]
+        steps = [name for name in engine.pipeline("kernel") if name not in BEFORE_LOWERING]
         for kernel, indexed in zip(new, engine.run_all(new, steps, self._target), strict=True):
             self._known[kernel] = Work(*estimate(indexed), _dtype_of(kernel))
         return [self._known[kernel] for kernel in kernels]
