@@ -69,7 +69,7 @@ def _on_parts(graphs: Sequence[UOp], target: str) -> dict[UOp, tuple[UOp, tuple[
     """Of graphs that need only parts of buffers: the graph on buffers that begin there, and the bytes before them."""
     found = {}
     for graph, begun in zip(graphs, engine.run_all(graphs, ["begin_at_parts"], target), strict=True):
-        if begun is graph:
+        if begun == graph:
             continue
         parameters = [node for node in begun.toposort("PARAM") if node.attrs["offset"]]
         whole = {node: node.replace(offset=0) for node in parameters}

@@ -326,15 +326,16 @@ def _launches_of(plan: Plan, memory: MemoryPlan) -> tuple[Launch, ...]:
     ]
     numbers = [number for number, step in enumerate(changed) if step is not None]
     steps = [step for step in changed if step is not None]
-    start, known = time.perf_counter(), len(_executables)
+    start = time.perf_counter()
     computing = [step for step in steps if not is_communication(step)]
     with profile.span(f"lower {len(computing)} kernels", "compile"):
         lowered = compile_kernels(
             [step.graph for step in computing], target, not devices.get(device).interprets, device
         )
     tell_graphs(lowered, [step.graph for step in computing])
+    new = {kernel.name for kernel in lowered if (kernel, device) not in _executables}
     built = executables_of(lowered, device)
-    tell_built(len(lowered), len(_executables) - known, device, time.perf_counter() - start)
+    tell_built(len(lowered), len(new), device, time.perf_counter() - start)
     found, executables = with_communication(steps, lowered, built, device)
     flags = (schedule.inputs + len(schedule.made),)
     return tuple(
