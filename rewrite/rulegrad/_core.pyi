@@ -408,8 +408,8 @@ class Replay:
         begin: int = 0,
         end: int = 0,
     ) -> None:
-        """launches: the address of each function `void launch(void **buffers)`, the numbers of its buffers, and the bytes
-        before what it is given of each of them, () for whole ones.
+        """launches: the address of each function `void launch(void **buffers)`, the numbers of its buffers, and the
+        bytes before what it is given of each of them, () for whole ones.
 
         bound: how many buffers each run is given. offsets: bytes from the arena's start to the buffers after those.
         is_short: a run keeps the interpreter's lock. begin, end: addresses of functions `void f(void)` that are called

@@ -48,8 +48,9 @@ on_setting(lambda names: forget_kernels() if names & {"check", "search", "tuned"
 def compile_kernels(graphs: Sequence[UOp], target: str, source: bool, device: str = "") -> list[Kernel]:
     """The kernels of numbered SINK(STORE(...)) graphs; `source`: for a device that compiles text.
 
-    Equal graphs are one kernel, also where they are on other parts of buffers; new ones are compiled in parallel. device: that they will run on, whose schedules that
-    were found by search are used; without one the rules choose. Raises RewriteError when a rule is missing or wrong.
+    Equal graphs are one kernel, also where they are on other parts of buffers; new ones are compiled in parallel.
+    device: that they will run on, whose schedules that were found by search are used; without one the rules choose.
+    Raises RewriteError when a rule is missing or wrong.
     """
     place = device if source and are_searched() else ""
     unknown = [graph for graph in dict.fromkeys(graphs) if (graph, target, source, place) not in _kernels]

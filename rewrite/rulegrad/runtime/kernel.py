@@ -49,10 +49,10 @@ class Kernel(NamedTuple):
     `slots` is the number of buffers it takes: PARAM slot k is the k-th handle of a launch. `flops` and
     `nbytes` are what one launch computes and moves, for the profile; `user_line` is where the user asked;
     `local_bytes` is the local memory of a work-group that a launch has to ask for; `maps` are further arguments, after
-    the buffers; `tactic` and `steps` say how its loops run. `offsets` are the bytes before what a launch is given of each
-    buffer, () for whole buffers. The last slot of a kernel that `checks_indices` is for
-    its flags. A kernel with `sizes` takes one more buffer, of so many sizes (int64). `grid` has the work-items at
-    typical sizes; at others they are what the function `items_NAME` in its source stores, or as `positions` have it.
+    the buffers; `tactic` and `steps` say how its loops run. `offsets` are the bytes before what a launch is given of
+    each buffer, () for whole ones. The last slot of a kernel that `checks_indices` is for its flags. A kernel with
+    `sizes` takes one more buffer, of so many sizes (int64). `grid` has the work-items at typical sizes; at others they
+    are what the function `items_NAME` in its source stores, or as `positions` have it.
     """
 
     name: str
