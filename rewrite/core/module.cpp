@@ -203,7 +203,7 @@ class PyProgram {
     Node* start = seed.is_none() ? nullptr : nb::cast<Handle&>(seed).ref.n;
     try {
       WithoutInterpreter release;
-      if (p.kind == PassKind::Reverse && start) reverse(program_, p, root.ref.n, start, toposort(root.ref.n), &explainer);
+      if (p.kind == PassKind::Reverse && start) reverse(program_, p, {root.ref.n}, {start}, toposort(root.ref.n), &explainer);
       else rewrite(program_, p, root.ref.n, options, out);
     } catch (const std::runtime_error& e) {  // GraphError, RewriteError
       error = e.what();
@@ -255,17 +255,21 @@ class PyProgram {
     return nb::make_tuple(results, did);
   }
 
-  nb::list reverse_pass(const std::string& name, const Handle& root, const Handle& seed, std::vector<Handle> targets, nb::object trace) {
+  nb::list reverse_pass(const std::string& name, const std::vector<Handle>& roots, const std::vector<Handle>& seeds,
+                        const std::vector<Handle>& targets, nb::object trace) {
     const Pass& p = pass(name);
     if (p.kind != PassKind::Reverse) throw RewriteError("pass " + name + " is not a reverse pass");
-    std::vector<Node*> nodes;
-    for (auto& t : targets) nodes.push_back(t.ref.n);
+    const auto nodes = [](const std::vector<Handle>& handles) {
+      std::vector<Node*> found;
+      for (auto& handle : handles) found.push_back(handle.ref.n);
+      return found;
+    };
     std::vector<Ref> out;
     std::vector<GradientFiring> firings;
     std::exception_ptr error;  // what fired before it is told too
     try {
       WithoutInterpreter release;
-      out = reverse(program_, p, root.ref.n, seed.ref.n, nodes, nullptr, trace.is_none() ? nullptr : &firings);
+      out = reverse(program_, p, nodes(roots), nodes(seeds), nodes(targets), nullptr, trace.is_none() ? nullptr : &firings);
     } catch (...) { error = std::current_exception(); }
     for (auto& f : firings) {
       nb::list sources;
@@ -539,7 +543,7 @@ NB_MODULE(_core, m) {
       .def("explain", &PyProgram::explain, nb::arg("pass_name"), nb::arg("probe"), nb::arg("root"), nb::arg("watcher"), nb::arg("function") = "",
            nb::arg("nodes") = nb::list(), nb::arg("seed") = nb::none(), nb::arg("inside") = nb::list())
       .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_names"), nb::arg("roots"))
-      .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("root"), nb::arg("seed"), nb::arg("targets"),
+      .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("roots"), nb::arg("seeds"), nb::arg("targets"),
            nb::arg("trace") = nb::none())
       .def("apply", &PyProgram::apply, nb::arg("pass_name"), nb::arg("root"))
       .def("call", &PyProgram::call, nb::arg("function"), nb::arg("arguments"))

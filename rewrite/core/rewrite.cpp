@@ -203,16 +203,19 @@ void rewrite(const Program& program, const Pass& pass, Node* root, const Options
   Rewriter(program, pass, options, out).run(root);
 }
 
-std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets,
-                         const Explainer* explainer, std::vector<GradientFiring>* firings) {
+std::vector<Ref> reverse(const Program& program, const Pass& pass, const std::vector<Node*>& roots, const std::vector<Node*>& seeds,
+                         const std::vector<Node*>& targets, const Explainer* explainer, std::vector<GradientFiring>* firings) {
   const RuleFunction& f = program.functions[pass.function];
   Machine machine(program);
   machine.explainer = explainer;
   if (f.parameters != 2) throw RewriteError("function " + f.name->text + " must take a node and its gradient");
-  const Shape *given = shape_of(seed), *result_shape = shape_of(root);
-  if (seed->dtype != root->dtype || *given != *result_shape)
-    throw RewriteError("the gradient of " + describe(root) + " that was given has another dtype or shape than the node");
-  std::vector<Node*> order = toposort(root);
+  if (roots.size() != seeds.size()) throw RewriteError("a reverse pass takes a gradient of each node that it starts from");
+  for (size_t k = 0; k < roots.size(); k++) {
+    const Shape *given = shape_of(seeds[k]), *result_shape = shape_of(roots[k]);
+    if (seeds[k]->dtype != roots[k]->dtype || *given != *result_shape)
+      throw RewriteError("the gradient of " + describe(roots[k]) + " that was given has another dtype or shape than the node");
+  }
+  std::vector<Node*> order = toposort(roots);
   SideTable<uint8_t> wanted;
   SideTable<Node*> gradients;
   wanted.begin();
@@ -221,7 +224,10 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
   for (Node* n : order)
     for (uint32_t k = 0; k < n->nsrc; k++)
       if (wanted.has(n->src[k])) wanted[n] = 1;
-  gradients[root] = seed;
+  auto add = [&](Node* n, Node* g) {
+    gradients[n] = gradients.has(n) ? machine.build_infix(known_ops.ADD, Value::node(gradients[n]), Value::node(g)) : g;
+  };
+  for (size_t k = 0; k < roots.size(); k++) add(roots[k], seeds[k]);
   for (size_t k = order.size(); k--;) {
     Node* n = order[k];
     if (!wanted.has(n) || !gradients.has(n)) continue;
@@ -245,8 +251,7 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
       if (g->dtype != n->src[j]->dtype) throw RewriteError("the gradient of " + brief(n) + " has another dtype than its source");
       const Shape *have = shape_of(g), *want = shape_of(n->src[j]);
       if (*have != *want) throw RewriteError("the gradient of " + brief(n) + " has another shape than its source");
-      if (gradients.has(n->src[j])) g = machine.build_infix(known_ops.ADD, Value::node(gradients[n->src[j]]), Value::node(g));
-      gradients[n->src[j]] = g;
+      add(n->src[j], g);
     }
   }
   std::vector<Ref> out;

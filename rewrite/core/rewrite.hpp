@@ -85,8 +85,9 @@ void replace(const Program& program, const Pass& pass, Node* root, const Options
 void choose(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);
 
 // Gradients: the function of a reverse pass gives each node's source gradients; consumers first, contributions added up.
-std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets,
-                         const Explainer* explainer = nullptr, std::vector<GradientFiring>* firings = nullptr);
+// seeds: the gradients of the roots.
+std::vector<Ref> reverse(const Program& program, const Pass& pass, const std::vector<Node*>& roots, const std::vector<Node*>& seeds,
+                         const std::vector<Node*>& targets, const Explainer* explainer = nullptr, std::vector<GradientFiring>* firings = nullptr);
 
 // The value of a rule-defined function at a node; sequences are copied into `storage`.
 Value call_function(const Program& program, const std::string& name, const std::vector<Value>& arguments, Machine& machine);

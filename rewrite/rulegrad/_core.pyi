@@ -237,12 +237,12 @@ class Program:
     def reverse(
         self,
         pass_name: str,
-        root: UOp,
-        seed: UOp,
+        roots: Sequence[UOp],
+        seeds: Sequence[UOp],
         targets: Sequence[UOp],
         trace: list[tuple[str, str, UOp, UOp, list[UOp]]] | None = None,
     ) -> list[UOp | None]:
-        """Gradients of root with respect to targets, from that of root; None where root does not depend on one.
+        """Gradients with respect to targets, from those of the roots; None for one that no root depends on.
 
         trace: gets (rule, place, node, its gradient, the gradients that the rule gives sources) of each node, also of
         those before an error.

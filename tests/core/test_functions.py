@@ -399,7 +399,7 @@ pass gradients = reverse gradient
 
 def gradients(root: UOp, *targets: UOp, seed: UOp | None = None) -> list[UOp | None]:
     return compile_rules(GRADIENTS).reverse(
-        "gradients", root, seed if seed is not None else const(1.0, "float32"), list(targets)
+        "gradients", [root], [seed if seed is not None else const(1.0, "float32")], list(targets)
     )
 
 

@@ -205,7 +205,7 @@ def run_everything(data: bytes) -> None:
                 lambda n, r: program.rewrite(n, r, trace=True, check=True, fuel=200)[0].count_nodes(),
                 lambda n, r: program.order(n, r),
                 lambda n, r: program.source("linear", n, r),
-                lambda n, r: program.reverse(n, r, r, [var(0), r]),
+                lambda n, r: program.reverse(n, [r], [r], [var(0), r]),
                 lambda n, r: program.explain(n, "scaled", r, Silent(), "depth", [r, *r.src], r),
                 lambda n, r: program.explain(n, "depth", r, Silent(), "", [r, *r.src], r),
             ):

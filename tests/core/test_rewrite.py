@@ -342,7 +342,7 @@ def test_unknown_passes() -> None:
     with pytest.raises(RewriteError, match="is not an order pass"):
         program.order("p", var(0))
     with pytest.raises(RewriteError, match="is not a reverse pass"):
-        program.reverse("p", var(0), var(0), [])
+        program.reverse("p", [var(0)], [var(0)], [])
     with pytest.raises(RewriteError, match="no function is called f"):
         program.call("f", var(0))
     assert program.passes == ["p"] and [r[0] for r in program.rules] == ["p.zero"]

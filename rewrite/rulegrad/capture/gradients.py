@@ -40,7 +40,7 @@ def make_product(graph: UOp, parts: Parts | None, inputs: Sequence[UOp], targets
     names = [Buffer.like(_layout(node, node.attrs["device"], Parts.of(node))) for node in inputs]
     gradient = Buffer.like(_layout(graph, inputs[0].attrs["device"], parts))
     root = substituted(graph, {node: name.uop for node, name in zip(inputs, names, strict=True)})
-    slopes = rulegrad.compile.backward(root, gradient.uop, [names[place].uop for place in targets])
+    slopes = rulegrad.compile.backward([root], [gradient.uop], [names[place].uop for place in targets])
     found = [(place, slope) for place, slope in zip(targets, slopes, strict=True) if slope is not None]
     graphs = [in_same_parts(names[place].uop, slope) for place, slope in found]
     plan, buffers = find_plan(graphs, gradient.device)

@@ -71,20 +71,21 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-def backward(root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
-    """The gradients of a tensor graph with respect to `targets`, as graphs (None: root does not depend on it).
+def backward(roots: Sequence[UOp], gradients: Sequence[UOp], targets: Sequence[UOp]) -> list[UOp | None]:
+    """The gradients of tensor graphs with respect to `targets`, as graphs (None: no root depends on it).
 
-    root_gradient: of root's shape and dtype. The gradient of a complex number x + i y is that by x plus i times that
-    by y. The rules are in rules/tensor/gradient.rules. Raises RewriteError at an op that has no gradient.
+    gradients: those of the roots, of their shapes and dtypes. The gradient of a complex number x + i y is that by x
+    plus i times that by y. The rules are in rules/tensor/gradient.rules. Raises RewriteError at an op that has no
+    gradient.
     """
     with watching.part("gradients"):
         if not config.detect_nan:
-            return engine.reverse("gradients", root, root_gradient, targets)
+            return engine.reverse("gradients", roots, gradients, targets)
         from rulegrad.runtime import source_lines  # late: few programs have a use for it
 
         firings: list[engine.GradientFiring] = []
-        found = engine.reverse("gradients", root, root_gradient, targets, firings)
-        source_lines.note_gradients(firings, root)
+        found = engine.reverse("gradients", roots, gradients, targets, firings)
+        source_lines.note_gradients(firings, roots)
         return found
 
 

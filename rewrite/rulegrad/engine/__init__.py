@@ -303,16 +303,21 @@ def _rewritten(
 
 
 def reverse(
-    name: str, root: UOp, root_gradient: UOp, targets: Sequence[UOp], firings: list[GradientFiring] | None = None
+    name: str,
+    roots: Sequence[UOp],
+    gradients: Sequence[UOp],
+    targets: Sequence[UOp],
+    firings: list[GradientFiring] | None = None,
 ) -> list[UOp | None]:
-    """A reverse pass: the gradients of root with respect to targets; None where root does not depend on one.
+    """A reverse pass: gradients with respect to targets, from those of roots; None for one that no root depends on.
 
     firings: a list that gets the rules that fired.
     """
     start = time.perf_counter()
     firings = [] if firings is None and watching.watchers else firings
+    root = roots[0] if len(roots) == 1 else UOp("SINK", tuple(roots))
     try:
-        found = program(None).reverse(name, root, root_gradient, list(targets), firings)
+        found = program(None).reverse(name, roots, gradients, targets, firings)
     except RulegradError as error:
         _tell_gradients(name, root, root, firings, start, error.problem)
         raise

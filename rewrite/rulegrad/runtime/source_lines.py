@@ -51,12 +51,12 @@ def note(uop: UOp) -> None:
         _stacks[key] = stack
 
 
-def note_gradients(firings: Sequence[tuple[str, str, UOp, UOp, Sequence[UOp]]], root: UOp) -> None:
+def note_gradients(firings: Sequence[tuple[str, str, UOp, UOp, Sequence[UOp]]], roots: Sequence[UOp]) -> None:
     """Remember of the nodes that gradient rules made the line of the node that each is the gradient of, and the rule.
 
     firings: rule, place, node, the gradient that arrives, gradients of the node's sources.
     """
-    lines = inherited([root])
+    lines = inherited(roots)
     for rule, _, node, arrived, given in firings:
         stack = lines.get(node, ())
         waiting = [gradient for gradient in given if gradient != arrived]

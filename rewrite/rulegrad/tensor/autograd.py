@@ -7,8 +7,8 @@ way is a buffer in the graphs built on it; the walk goes on in the graph that it
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rulegrad.compile
 from rulegrad.errors import DtypeError, GradientError, ShapeError
@@ -92,6 +92,14 @@ def leaf_gradients(
     return walk.leaves()
 
 
+class _Root(NamedTuple):
+    """A graph whose gradient is known, and the points below it that it has not been taken to."""
+
+    graph: UOp
+    gradient: UOp
+    points: dict[UOp, GradientPoint]
+
+
 class _Backward:
     """The way from a root back to its leaves, from the latest point to the earliest."""
 
@@ -101,6 +109,11 @@ class _Backward:
         # With the history of each: what one gradient was made of is let go when the next has been computed from it.
         self._gradients: dict[int, tuple[UOp, History]] = {}
         self._waiting: list[tuple[int, GradientPoint]] = []
+        self._known: set[int] = set()  # the numbers of points that wait, or have waited
+        # Where users' functions give gradients of operands, one after the other, that share what is behind them, as the
+        # steps of a loop do: these are taken to a point together once they are all known, each node once.
+        self._roots: list[_Root] = []
+        self._behind_roots: History = None
 
     def start_at(self, graph: UOp, gradient: UOp, behind: History, history: History) -> None:
         if graph.op == "BUFFER":
@@ -114,18 +127,36 @@ class _Backward:
     def leaves(self) -> list[tuple[TensorCore, UOp, History]]:
         found = []
         while self._waiting:
-            _, point = heapq.heappop(self._waiting)
-            gradient, history = self._gradients.pop(point.number)
-            if point.pullback is not None:
-                for operand, part in point.pullback(*_value_and_gradient(self._root, point, gradient, history)):
-                    self.start_at(operand.uop, part.uop, operand._past(), part._past())
-            elif point.source is not None:
-                self._differentiate(point.source, gradient, point.source_history, join(history, point.source_history))
-            elif point.leaf is not None:
-                leaf = point.leaf()
-                if leaf is not None and leaf.requires_grad:
-                    found.append((leaf, *self._hooked(leaf, in_same_parts(point.uop, gradient), history)))
+            for point in self._latest():
+                if point.number not in self._gradients:
+                    continue  # no root depends on it
+                gradient, history = self._gradients.pop(point.number)
+                if point.pullback is not None:
+                    for operand, part in point.pullback(*_value_and_gradient(self._root, point, gradient, history)):
+                        self.start_at(operand.uop, part.uop, operand._past(), part._past())
+                elif point.source is not None:
+                    behind = point.source_history
+                    self._differentiate(point.source, gradient, behind, join(history, behind))
+                elif point.leaf is not None:
+                    leaf = point.leaf()
+                    if leaf is not None and leaf.requires_grad:
+                        found.append((leaf, *self._hooked(leaf, in_same_parts(point.uop, gradient), history)))
         return found
+
+    def _latest(self) -> list[GradientPoint]:
+        """The latest of the points that wait, or all leaves that are later than the others; with their gradients."""
+        points = [heapq.heappop(self._waiting)[1]]
+        while self._waiting and not points[-1].goes_on and not self._waiting[0][1].goes_on:
+            points.append(heapq.heappop(self._waiting)[1])
+        roots = [root for root in self._roots if any(point.uop in root.points for point in points)]
+        if roots:
+            different = list({point.uop: point for point in points}.values())
+            self._take([root.graph for root in roots], [root.gradient for root in roots], different, self._behind_roots)
+            for root in roots:
+                for point in points:
+                    root.points.pop(point.uop, None)
+            self._roots = [root for root in self._roots if root.points]
+        return points
 
     def _hooked(self, leaf: TensorCore, gradient: UOp, history: History) -> tuple[UOp, History]:
         of_leaf = hooks.of_leaf(leaf)
@@ -139,8 +170,19 @@ class _Backward:
         if self._wanted is not None:
             points = [point for point in points if point.goes_on or self._wanted(point)]
         # Tensors that stand for one value may share its buffer; the gradient goes on from one of them.
-        points = list({point.uop: point for point in points}.values())
-        parts = rulegrad.compile.backward(graph, gradient, [point.uop for point in points])
+        different = {point.uop: point for point in points}
+        if not any(point.pullback is not None for point in points):
+            self._take([graph], [gradient], list(different.values()), history)
+            return
+        self._roots.append(_Root(graph, gradient, different))
+        self._behind_roots = join(self._behind_roots, history)
+        for point in different.values():
+            self._wait_for(point)
+
+    def _take(
+        self, graphs: Sequence[UOp], gradients: Sequence[UOp], points: Sequence[GradientPoint], history: History
+    ) -> None:
+        parts = rulegrad.compile.backward(graphs, gradients, [point.uop for point in points])
         for point, part in zip(points, parts, strict=True):
             if part is not None:
                 self._add(point, part, history)
@@ -149,9 +191,13 @@ class _Backward:
         if point.number in self._gradients:
             other, of_other = self._gradients[point.number]
             gradient, history = UOp("ADD", (other, gradient)), join(of_other, history)
-        else:
-            heapq.heappush(self._waiting, (-point.number, point))
         self._gradients[point.number] = gradient, history
+        self._wait_for(point)
+
+    def _wait_for(self, point: GradientPoint) -> None:
+        if point.number not in self._known:
+            self._known.add(point.number)
+            heapq.heappush(self._waiting, (-point.number, point))
 
 
 def _value_and_gradient(
