@@ -66,6 +66,25 @@ def test_steps_of_a_loop_are_one_kernel() -> None:
     assert different <= 3
 
 
+def spiking(x: Tensor, weights: list[Tensor], steps: int) -> Tensor:
+    """What goes from step to step is read by products of each step too."""
+    charge, outputs = rg.zeros(x.shape[0], weights[0].shape[1], device=x.device), []
+    for t in range(steps):
+        charge = 0.9 * charge + x[:, t] @ weights[0] - (charge > 1).float()
+        outputs.append((charge > 1).float() @ weights[1])
+    return rg.stack(outputs)
+
+
+def test_kernels_of_a_state_end_where_their_buffers_end() -> None:
+    """Each state was computed anew in the kernel of each step, from all steps before."""
+    weights = [Tensor(numbers(32, 64), device="numpy"), Tensor(numbers(64, 10), device="numpy")]
+    counts = [
+        distinct([spiking(Tensor(numbers(16, steps, 32), device="numpy"), weights, steps)], "c") for steps in (24, 72)
+    ]
+    assert counts[1][0] <= 3.2 * counts[0][0]
+    assert counts[1][1] <= counts[0][1] + 6
+
+
 def test_whole_buffers_have_no_offsets() -> None:
     x = Tensor(numbers(9, 7), device="numpy")
     (kernel,) = compile_graph([(x[2] + x.sum(0)).uop], "c")

@@ -166,6 +166,69 @@ def test_results_of_functions_whose_graph_is_computed_on_the_way() -> None:
     assert weight.grad is not None and weight.grad.tolist() == [[40.0, 40.0]] * 3
 
 
+class Spike(rg.autograd.Function):
+    """One where its operand is positive, with the slope of a smooth function, as spiking networks have it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return (x > 0).float()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return gradient / (1 + 5 * x.abs()) ** 2
+
+
+def spiking(weight: Tensor, x: Tensor, spike: Callable[[Tensor], Tensor]) -> Tensor:
+    """The loss of a loop whose state is read by a function of the user's in each step, and by the next step."""
+    charge, spikes = Tensor.zeros(3, 4), []
+    for step in x.unbind():
+        charge = 0.9 * charge + step @ weight - (spikes[-1] if spikes else 0)
+        spikes.append(spike(charge - 0.5))
+    return sum((one * (k + 1)).sum() for k, one in enumerate(spikes))  # type: ignore[return-value]
+
+
+def gradient_of_spiking(x: Tensor, spike: Callable[[Tensor], Tensor]) -> Tensor:
+    weight = Tensor(np.random.default_rng(0).standard_normal((2, 4)).astype("float32"), requires_grad=True)
+    spiking(weight, x, spike).backward()
+    assert weight.grad is not None
+    return weight.grad
+
+
+def test_what_functions_in_a_loop_share_is_differentiated_once() -> None:
+    sizes = [len(gradient_of_spiking(Tensor.ones(steps, 3, 2), Spike.apply).uop.toposort()) for steps in (8, 16, 24)]
+    assert sizes[2] - sizes[1] <= 1.1 * (sizes[1] - sizes[0])
+    x = Tensor(np.random.default_rng(1).standard_normal((9, 3, 2)).astype("float32"))
+
+    # the same function with its slope by rules
+    def smooth(x: Tensor) -> Tensor:
+        slope = x / (1 + 5 * x.abs())
+        return slope + ((x > 0).float() - slope).detach()
+
+    np.testing.assert_allclose(
+        gradient_of_spiking(x, Spike.apply).numpy(), gradient_of_spiking(x, smooth).numpy(), rtol=1e-4
+    )
+
+
+def test_points_between_functions_of_which_some_are_computed() -> None:
+    """Leaves that are used before, between and behind functions, some results of which are in buffers."""
+
+    def loss(computed: bool) -> list[Any]:
+        leaves = [leaf(1, 2), leaf(3, 1), leaf(2, 2)]
+        first = Spike.apply(leaves[0] * leaves[1])
+        if computed:
+            first.numpy()
+        middle = (first + leaves[1]) * leaves[2]
+        if computed:
+            middle.realize()
+        (Spike.apply(middle - leaves[0]) * middle + leaves[2] * first).sum().backward()
+        return [one.grad.tolist() for one in leaves if one.grad is not None]
+
+    assert loss(computed=True) == loss(computed=False)
+    assert len(loss(computed=True)) == 3
+
+
 @pytest.mark.parametrize(
     ("hook", "error", "message"),
     [

@@ -84,6 +84,16 @@ def test_cheap_values_that_a_loop_carries_need_few_plans(size):
     np.testing.assert_allclose(x.numpy(), expected, 1e-5)
 
 
+def test_a_loop_on_numbers_that_are_made_once_has_one_plan():
+    """The first turn read what makes them, and the second one memory: two plans of all that follows."""
+    model, x = network(), Tensor.randn(9, SIZE)
+    with no_grad():
+        found, known = model(x).sum().item(), len(_plans)
+        for _ in range(3):
+            assert model(x).sum().item() == found
+    assert len(_plans) == known
+
+
 def test_decoding_with_a_growing_past():
     weight = values(SIZE, SIZE)
     past = out = values(1, SIZE, seed=1)

@@ -39,6 +39,19 @@ class Computation(NamedTuple):
         """
         return [tensor for holders in self.holders for tensor in holders]
 
+    def created(self, asked: int) -> list[TensorCore]:
+        """Of those on the way to the first `asked` results: what is made of nothing, or of random numbers.
+
+        A program makes it once, and what is computed from it reads it from memory from then on. Where it does so the
+        first time too, that is the same computation, which is compiled once.
+        """
+        others = zip(self.graphs[asked:], self.holders[asked:], strict=True)
+        return [
+            holders[0]
+            for graph, holders in others
+            if all(_is_state_of_generator(node) for node in graph.toposort("BUFFER", "ARGUMENT"))
+        ]
+
 
 def computation(asked: Sequence[TensorCore], device: str, used_up: Sequence[TensorCore] = ()) -> Computation:
     """What is computed when these tensors, on one device, are asked for; used_up: tensors that are not kept."""
@@ -92,6 +105,11 @@ def _add_kept(
 def _may_be_kept(tensor: TensorCore, device: str) -> bool:
     """A leaf has a buffer of its own, a view its base's, and a tensor without a device may be wanted on several."""
     return not tensor._leaf and tensor._view is None and tensor._device == device and bool(tensor.size)
+
+
+def _is_state_of_generator(node: UOp) -> bool:
+    """Whether it is what random numbers are drawn from: a counter and a key (rulegrad.tensor.random)."""
+    return node.op == "BUFFER" and str(node.dtype) == "uint64" and tuple(node.shape) == (2,)
 
 
 def settle(found: Computation, results: Sequence[Buffer]) -> None:

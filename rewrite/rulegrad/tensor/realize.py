@@ -51,6 +51,10 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
             source_lines.note(tensor._uop)
     filled = [tensor for tensor in tensors if tensor.size]
     found = keeping.computation(filled, device, used_up)
+    created = found.created(len(filled))
+    if created:
+        realize_all(created)
+        found = keeping.computation(filled, device, used_up)
     graphs = found.graphs
     from rulegrad.compile.realize import realize  # late: a program that computes nothing needs no compiler
 
