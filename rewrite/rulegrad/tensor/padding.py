@@ -152,7 +152,7 @@ def col2im(self: Tensor, size: Any, kernel: Any, stride: Any = 1, padding: Any =
     shape = (self.shape[0], self.shape[1] // count, high, wide)
     images = self._new(UOp("PARAM", (), values.dtype, slot=0, shape=shape))  # stands for any
     windows = images.im2col(kernel, stride, padding, dilation)
-    (found,) = backward(windows.uop, values.uop, [images.uop])
+    (found,) = backward([windows.uop], [values.uop], [images.uop])
     assert found is not None
     return values._result(found).cast(self.dtype)
 
