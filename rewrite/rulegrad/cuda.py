@@ -1,12 +1,22 @@
-"""What programs ask `torch.cuda`: whether a CUDA device can be used, and how many there are."""
+"""What programs ask `torch.cuda`: whether a CUDA device can be used, how many there are, and what is in their memory.
+
+A program that asks without a look at `is_available` goes on where there is none, as with PyTorch for processors.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
+from rulegrad.runtime.allocator import Allocator
 from rulegrad.runtime.backends import backend
 from rulegrad.support.torch_modules import modules_below
 
-__all__ = ["device_count", "is_available"]
+__all__ = [
+    "current_device", "device_count", "empty_cache", "is_available", "is_initialized", "manual_seed", "manual_seed_all",
+    "max_memory_allocated", "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "synchronize",
+]  # fmt: skip
 
 
 __path__: list[str] = []  # `import rulegrad.cuda.amp` looks for it
@@ -33,3 +43,106 @@ def is_available() -> bool:
     True
     """
     return device_count() > 0
+
+
+is_initialized = is_available
+
+
+def current_device() -> int:
+    """0: tensors say which device they are on."""
+    return 0
+
+
+def manual_seed(seed: int) -> None:
+    """Start the random numbers again at `seed` where there is a CUDA device: those of all devices are the same.
+
+    >>> manual_seed(1)
+    """
+    if is_available():
+        from rulegrad.tensor.generators import manual_seed as start_again  # late: few programs have such a device
+
+        start_again(seed)
+
+
+manual_seed_all = manual_seed
+
+
+def synchronize(device: Any = None) -> None:
+    """Returns when a CUDA device has done all that was asked of it; the first one unless another is named.
+
+    >>> synchronize()
+    """
+    if is_available():
+        devices.get(_name(device)).synchronize()
+
+
+def empty_cache() -> None:
+    """Give the memory that nobody uses back to the CUDA devices.
+
+    >>> empty_cache()
+    """
+    for number in range(device_count()):
+        devices.allocator(_name(number)).trim()
+
+
+def memory_allocated(device: Any = None) -> int:
+    """The bytes of a CUDA device that tensors have now; 0 where there is none.
+
+    >>> memory_allocated() <= max_memory_allocated()
+    True
+    """
+    found = _allocator(device)
+    return 0 if found is None else found.in_use
+
+
+def memory_reserved(device: Any = None) -> int:
+    """The same with those that wait to be used again."""
+    found = _allocator(device)
+    return 0 if found is None else found.in_use + found.waiting
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes that tensors had at one time, since the start or `reset_peak_memory_stats`."""
+    found = _allocator(device)
+    return 0 if found is None else found.most_in_use
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """From now on the peak is counted anew."""
+    found = _allocator(device)
+    if found is not None:
+        found.reset_peak()
+
+
+class Stream:
+    """For annotations: launches are in one order, so there are no streams, and none can be made.
+
+    >>> import rulegrad
+    >>> rulegrad.cuda.Stream()
+    Traceback (most recent call last):
+    ...
+    rulegrad.errors.DeviceError: Stream: launches on a device are in the order of the program, ...
+    """
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        raise DeviceError(
+            f"{type(self).__name__}: launches on a device are in the order of the program, and those of a captured "
+            "function (rulegrad.jit) are one program; leave it out"
+        )
+
+
+class Event(Stream):
+    """For annotations, as `Stream`."""
+
+
+class CUDAGraph(Stream):
+    """For annotations, as `Stream`."""
+
+
+def _name(device: Any) -> str:
+    name = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else str(device)
+    return devices.canonical(name)
+
+
+def _allocator(device: Any) -> Allocator | None:
+    return devices.allocator(_name(device)) if is_available() else None

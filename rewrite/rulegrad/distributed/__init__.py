@@ -26,6 +26,7 @@ from rulegrad.distributed._modules import (
     vocabulary_parallel,
 )  # fmt: skip
 from rulegrad.distributed._pipeline import Pipeline, load_unstacked_state_dict, pipeline, unstacked_state_dict
+from rulegrad.support.torch_modules import modules_below
 
 __all__ = [
     "FullySharded",
@@ -53,9 +54,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # late: what few programs ask, in a package above this one
-    if name == "nn":
-        return importlib.import_module("rulegrad.distributed.nn")
-    return getattr(importlib.import_module("rulegrad.pytorch.processes"), name)
+    processes = importlib.import_module("rulegrad.pytorch.processes")
+    return getattr(processes, name) if hasattr(processes, name) else modules_below("distributed")(name)
 
 
 def __dir__() -> list[str]:

@@ -23,6 +23,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
+def __getattr__(name: str) -> Any:
+    # PyTorch's names of before 0.4, which sources still ask for
+    if f"{name}_" in __all__:
+        return globals()[f"{name}_"]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 #: What the fan is: the inputs that each output adds up, or the outputs that each input goes to.
 Fan = Literal["fan_in", "fan_out"]
 

@@ -15,13 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from rulegrad import cuda
 from rulegrad._core import Size
 from rulegrad.array_api import from_dlpack
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import finfo, iinfo
 from rulegrad.nn import functional
-from rulegrad.pytorch import absent, lists, reductions, windows
+from rulegrad.pytorch import absent, library, lists, reductions, windows
 from rulegrad.support.torch_names import (
     FUNCTIONAL,
     IN_PLACE,
@@ -225,7 +226,9 @@ def _is_off(*_: Any, **__: Any) -> bool:
 _FOR_MEMORY: Final = ("layout", "memory_format", "names", "pin_memory")
 
 _VALUES: Final[dict[str, Any]] = {
-    "Size": Size, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
+    "Event": cuda.Event, "Size": Size, "Stream": cuda.Stream,
+    "ops": library.ops,
+    "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
     "_assert_async": check_all, "SymBool": absent.SymBool, "SymFloat": absent.SymFloat, "SymInt": absent.SymInt,

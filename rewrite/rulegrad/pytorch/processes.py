@@ -34,3 +34,17 @@ def init_process_group(*arguments: Any, **more: Any) -> None:
 
 
 all_reduce = all_gather = broadcast = barrier = init_process_group
+
+
+class ProcessGroup:
+    """A name for annotations: there are none, so it cannot be made."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        init_process_group()
+
+
+class DeviceMesh(ProcessGroup):
+    """A name for annotations; `rulegrad.distributed.Mesh` is the mesh that tensors are placed on."""
+
+
+init_device_mesh = new_group = init_process_group

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulegrad.tensor.trees import Rebuild
 
@@ -38,6 +38,50 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves in order."""
     return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_map_only(kind: type | tuple[type, ...], func: Callable[[Any], Any], tree: Any) -> Any:
+    """The tree with the function's results in the places of leaves of a kind.
+
+    >>> tree_map_only(int, lambda x: -x, [1, ("a", 2)])
+    [-1, ('a', -2)]
+    """
+    return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree)
+
+
+def tree_any(predicate: Callable[[Any], bool], tree: Any) -> bool:
+    """Whether it is true of a leaf."""
+    return any(map(predicate, tree_leaves(tree)))
+
+
+def tree_all(predicate: Callable[[Any], bool], tree: Any) -> bool:
+    """Whether it is true of all leaves."""
+    return all(map(predicate, tree_leaves(tree)))
+
+
+def _dict_flatten(tree: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    """A dict's values, and its keys: for classes of a program's own that are dicts."""
+    return list(tree.values()), list(tree)
+
+
+class MappingKey(NamedTuple):
+    """The place of a leaf in a dict."""
+
+    key: Any
+
+
+def _dict_flatten_with_keys(tree: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
+    """A dict's values with their places, and its keys."""
+    return [(MappingKey(key), value) for key, value in tree.items()], list(tree)
+
+
+def _dict_unflatten(values: Sequence[Any], keys: Sequence[Any]) -> dict[Any, Any]:
+    """The dict of these.
+
+    >>> _dict_unflatten(*_dict_flatten({"a": 1}))
+    {'a': 1}
+    """
+    return dict(zip(keys, values, strict=True))
 
 
 #: Kinds of nodes beside tuples, lists and dicts: how to take one apart, and to make one of parts and the rest.

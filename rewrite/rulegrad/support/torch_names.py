@@ -92,7 +92,7 @@ complex64 complex128
 """
 _OTHERS: Final = """
 complex32 float8_e4m3fnuz float8_e5m2fnuz qint32 qint8 quint8
-Size SymBool SymFloat SymInt _assert _assert_async
+Event Size Stream SymBool ops SymFloat SymInt _assert _assert_async
 are_deterministic_algorithms_enabled as_tensor asarray channels_last channels_last_3d contiguous_format
 device dtype e finfo from_dlpack from_numpy frombuffer get_autocast_dtype get_autocast_gpu_dtype get_default_device
 get_default_dtype iinfo inf inference_mode is_autocast_cpu_enabled is_autocast_enabled is_grad_enabled
