@@ -5,7 +5,7 @@ A program that asks without a look at `is_available` goes on where there is none
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
@@ -20,7 +20,16 @@ __all__ = [
 
 
 __path__: list[str] = []  # `import rulegrad.cuda.amp` looks for it
-__getattr__ = modules_below("cuda")
+#: Of PyTorch's streams and graphs: names for annotations, and bases of classes that nobody makes one of.
+_LIKE_STREAM: Final = ("CUDAGraph", "Event", "ExternalStream", "MemPool", "StreamContext", "graph")
+_module_below: Final = modules_below("cuda")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LIKE_STREAM:
+        found = globals()[name] = type(name, (Stream,), {"__doc__": "For annotations, as `Stream`."})
+        return found
+    return _module_below(name)
 
 
 def __dir__() -> list[str]:
@@ -129,14 +138,6 @@ class Stream:
             f"{type(self).__name__}: launches on a device are in the order of the program, and those of a captured "
             "function (rulegrad.jit) are one program; leave it out"
         )
-
-
-class Event(Stream):
-    """For annotations, as `Stream`."""
-
-
-class CUDAGraph(Stream):
-    """For annotations, as `Stream`."""
 
 
 def _name(device: Any) -> str:

@@ -96,6 +96,9 @@ class Module(walking.Walked):
     # ---- what it holds ----
 
     def __setattr__(self, name: str, value: Any) -> None:
+        is_part = isinstance(value, (Module, Parameter))
+        if is_part and self.__dict__.get(name, self) is None and name not in self.__dict__.get("_kinds", {}):
+            del self.__dict__[name]  # the order is PyTorch's, for which None was another attribute
         if isinstance(value, Tensor):
             kinds = self.__dict__.setdefault("_kinds", {})
             kind = buffer_kind(value)
@@ -140,6 +143,8 @@ class Module(walking.Walked):
         """Set an attribute that is a parameter, or None."""
         if param is not None:
             mark(param)
+        else:
+            self.__dict__.setdefault("_kinds", {})[name] = "parameter"
         setattr(self, name, param)
 
     def add_module(self, name: str, module: Any) -> None:

@@ -33,3 +33,17 @@ def allow_in_graph(fn: Any) -> Any:
 
 
 assume_constant_result = allow_in_graph
+
+
+class TransformGetItemToIndex:
+    """A block in which mapped functions index by tensors, as they may here in any case.
+
+    >>> with TransformGetItemToIndex():
+    ...     pass
+    """
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to do."""

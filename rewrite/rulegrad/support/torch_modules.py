@@ -32,7 +32,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "autograd.functional": ("pytorch.derivatives",),
     "_C": ("pytorch.internals",),
     "_dynamo": ("pytorch.compiler",),
-    "_dynamo.utils": ("pytorch.compiler",),
+    **{f"_dynamo.{name}": ("pytorch.compiler",) for name in ("_trace_wrapped_higher_order_op", "utils")},
     "backends": ("pytorch.backends",),
     **{f"backends.{name}": ("pytorch.backends",) for name in ("cuda", "cudnn", "mkldnn", "mps", "opt_einsum")},
     "compiler": ("pytorch.compiler",),

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 # ---- the six views ----
 
 
-def reshape(self: Tensor, *shape: Any) -> Tensor:
+def reshape(self: Tensor, *extents: Any, shape: Any = None) -> Tensor:
     """The same elements, in order, in another shape; one extent may be -1. Raises ShapeError.
 
     >>> from rulegrad import Tensor
-    >>> Tensor.arange(6).reshape(2, -1).shape
-    (2, 3)
+    >>> Tensor.arange(6).reshape(2, -1).shape, Tensor.arange(6).reshape(shape=(3, 2)).shape
+    ((2, 3), (3, 2))
     """
-    new = complete_shape(integers(shape, "reshape"), self.shape, "reshape")
+    new = complete_shape(integers(extents if shape is None else (shape,), "reshape"), self.shape, "reshape")
     return self._shared() if new == self.shape else self._viewed("RESHAPE", shape=new)
 
 
