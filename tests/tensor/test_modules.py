@@ -92,6 +92,24 @@ def test_parameters_and_buffers_by_their_paths() -> None:
         net.get_buffer("0.weight")
 
 
+def test_an_attribute_that_was_none_comes_where_it_is_set() -> None:
+    """The order is PyTorch's: parameters that were registered as None have their place, other attributes have none."""
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.middle, self.scale = None, None
+            self.register_parameter("first", None)
+            self.weight = nn.Parameter(Tensor.zeros(2))
+            self.last = nn.Linear(1, 1, bias=False)
+            self.middle = nn.Linear(1, 1, bias=False)
+            self.scale = nn.Parameter(Tensor.zeros(1))
+            self.first = nn.Parameter(Tensor.zeros(3))
+
+    assert list(Block().state_dict()) == ["first", "weight", "scale", "last.weight", "middle.weight"]
+    assert [name for name, _ in Block().named_children()] == ["last", "middle"]
+
+
 def test_a_frozen_parameter_is_one(any_device):
     net = nn.Linear(2, 1)
     net.requires_grad_(False)

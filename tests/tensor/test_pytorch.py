@@ -9,7 +9,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, nn
-from rulegrad.errors import ConfigError, DtypeError, GradientError, ModuleError, ShapeError
+from rulegrad.errors import ConfigError, DeviceError, DtypeError, GradientError, ModuleError, ShapeError
 
 
 def test_reductions_of_the_module_are_those_of_pytorch(any_device):
@@ -417,3 +417,65 @@ def test_derivatives_of_functions_at_tensors(any_device):
     for name in ("utils.model_zoo", "utils.data._utils.collate", "_C"):
         importlib.import_module(f"rulegrad.{name}")
     assert [name for name, _ in module.named_children()] == ["a b"]
+
+
+def test_attention_whose_scores_a_function_changes(any_device):
+    """Beside the same computed with a mask, in the order of its axes."""
+    flex = rg.nn.attention.flex_attention
+    draw = np.random.default_rng(0).standard_normal
+    query, key, value = (Tensor(draw((2, heads, 6, 4)).astype("float32")) for heads in (4, 2, 2))
+    slopes = Tensor([0.1, 0.2, 0.3, 0.4])
+    causal = flex.create_block_mask(flex.and_masks(lambda b, h, i, j: i >= j, lambda b, h, i, j: i - j < 3), 1, 1, 6, 6)
+    found, lse = flex.flex_attention(
+        query, key, value, lambda s, b, h, i, j: s + slopes[h] * (j - i), causal, enable_gqa=True, return_lse=True
+    )
+    distance = np.arange(6)[None, :] - np.arange(6)[:, None]
+    scores = query.numpy() @ np.repeat(key.numpy(), 2, 1).swapaxes(2, 3) / 2 + slopes.numpy()[:, None, None] * distance
+    weights = np.exp(np.where((distance <= 0) & (distance > -3), scores, -np.inf))
+    expected = weights / weights.sum(-1, keepdims=True) @ np.repeat(value.numpy(), 2, 1)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(lse.numpy(), np.log(weights.sum(-1)), rtol=1e-4, atol=1e-5)
+    nothing = flex.create_block_mask(lambda b, h, i, j: i < 0, 1, 1, 6, 6)
+    assert not flex.flex_attention(query, query, query, block_mask=nothing).any().item()
+    with pytest.raises(ShapeError, match="each is batch, heads, places, width"):
+        flex.flex_attention(query[0], key, value)
+
+
+def test_operations_of_a_program_s_own(any_device):
+    library = rg.library
+
+    def scaled(x, factor):
+        return x * factor
+
+    library.custom_op("tests::scaled", scaled, mutates_args=(), schema="(Tensor x, float factor) -> Tensor")
+    library.register_fake("tests::scaled", lambda x, factor: x)
+    library.register_autograd(
+        "tests::scaled",
+        lambda ctx, gradient: (gradient * ctx.factor * 10, None),
+        setup_context=lambda ctx, inputs, output: setattr(ctx, "factor", inputs[1]),
+    )
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = rg.ops.tests.scaled(x, 3.0)
+    y.sum().backward()
+    assert (y.tolist(), x.grad.tolist()) == ([3.0, 6.0], [30.0, 30.0])
+    with pytest.raises(ConfigError, match="write NAMESPACE::NAME"):
+        library.custom_op("scaled", scaled)
+    with pytest.raises(ConfigError, match="let it return the new values"):
+        library.custom_op("tests::add_one", scaled, mutates_args=("x",))
+    with pytest.raises(ConfigError, match="no operation is called 'tests::unknown'"):
+        library.register_autograd("tests::unknown", scaled)
+    with pytest.raises(AttributeError, match="torch.ops has no tests.unknown"):
+        rg.ops.tests.unknown  # noqa: B018
+
+
+def test_names_for_annotations_cannot_be_made():
+    assert issubclass(rg.cuda.CUDAGraph, rg.cuda.Stream) and rg.Stream is rg.cuda.Stream
+    for name in ("Stream", "Event", "CUDAGraph"):
+        with pytest.raises(DeviceError, match=f"{name}: launches on a device are in the order of the program"):
+            getattr(rg.cuda, name)()
+    for name in ("ProcessGroup", "DeviceMesh"):
+        with pytest.raises(ConfigError, match="there are no groups of processes"):
+            getattr(rg.distributed.device_mesh, name)()
+    for block in (rg.overrides.TorchFunctionMode(), rg.autograd.graph.saved_tensors_hooks(len, len)):
+        with pytest.raises(ConfigError, match=type(block).__name__), block:
+            pass

@@ -230,7 +230,7 @@ def _gradient(root: Any, x: Any) -> Any:
         found = leaf_gradients(root, start, root._past(), lambda point: point.leaf is not None and point.leaf() is x)
         parts = [(uop, behind) for leaf, uop, behind in found if leaf is x]
     else:
-        part = compiling.backward(root.uop, start, [x.uop])[0]
+        part = compiling.backward([root.uop], [start], [x.uop])[0]
         parts = [] if part is None else [(part, join(root._past(), x._past()))]
     if not parts:
         return None
