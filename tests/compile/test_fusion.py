@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
 
 ROWS = np.linspace(-2, 2, 64 * 10, dtype="float32").reshape(64, 10)
@@ -167,3 +167,24 @@ def test_equal_layers_are_one_kernel() -> None:
     kernels = compile_graph([((x @ w).relu() @ w).relu().uop], target="numpy")
     assert len(kernels) == 2
     assert kernels[0] is kernels[1]
+
+
+@pytest.mark.parametrize("target", ["c", "opencl", "cuda", "metal", "webgpu"])
+def test_no_kernel_takes_more_buffers_than_the_target_allows(target: str) -> None:
+    """A long sum, a chain that reads another tensor in each step, and products of two of them."""
+    xs = [Tensor(np.full((4, 8), k % 7 - 3.0, "float32"), device="numpy") for k in range(90)]
+    chain = xs[0]
+    for x in xs[1:]:
+        chain = (chain * x).tanh()
+    added = sum(xs[1:], xs[0])
+    most = engine.target(target).limits["arguments"]
+    for value in (added, chain, added * chain, added.sum(0) + chain):
+        kernels = compile_graph([value.uop], target)
+        assert len(kernels) >= 90 // most
+        assert max(kernel.slots for kernel in kernels) <= most
+
+
+def test_values_of_long_sums() -> None:
+    arrays = np.random.default_rng(0).standard_normal((150, 4, 8)).astype("float32")
+    total = sum(Tensor(array, device="c") for array in arrays)
+    np.testing.assert_allclose(total.numpy(), arrays.sum(0), rtol=1e-4, atol=1e-5)  # type: ignore[union-attr]
