@@ -211,6 +211,20 @@ def test_what_functions_in_a_loop_share_is_differentiated_once() -> None:
     )
 
 
+@pytest.mark.parametrize("computed", [False, True])
+def test_an_operand_that_is_computed_after_its_function(computed: bool) -> None:
+    """Its point is later than that of the function, which gives it another gradient once it has been looked at."""
+    x = leaf(1, 2, 3)
+    y = x * 3
+    z = Spike.apply(y - 4)
+    if computed:
+        y.numpy()
+    (z * 2 + y * y).sum().backward()
+    slope = 6 / (1 + 5 * np.abs(3 * np.array([1, 2, 3.0]) - 4)) ** 2
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), slope + 18 * np.array([1, 2, 3.0]), rtol=1e-5)
+
+
 def test_points_between_functions_of_which_some_are_computed() -> None:
     """Leaves that are used before, between and behind functions, some results of which are in buffers."""
 

@@ -109,7 +109,7 @@ class _Backward:
         # With the history of each: what one gradient was made of is let go when the next has been computed from it.
         self._gradients: dict[int, tuple[UOp, History]] = {}
         self._waiting: list[tuple[int, GradientPoint]] = []
-        self._known: set[int] = set()  # the numbers of points that wait, or have waited
+        self._numbers: set[int] = set()  # of the points that wait
         # Where users' functions give gradients of operands, one after the other, that share what is behind them, as the
         # steps of a loop do: these are taken to a point together once they are all known, each node once.
         self._roots: list[_Root] = []
@@ -148,6 +148,7 @@ class _Backward:
         points = [heapq.heappop(self._waiting)[1]]
         while self._waiting and not points[-1].goes_on and not self._waiting[0][1].goes_on:
             points.append(heapq.heappop(self._waiting)[1])
+        self._numbers.difference_update(point.number for point in points)
         roots = [root for root in self._roots if any(point.uop in root.points for point in points)]
         if roots:
             different = list({point.uop: point for point in points}.values())
@@ -195,8 +196,8 @@ class _Backward:
         self._wait_for(point)
 
     def _wait_for(self, point: GradientPoint) -> None:
-        if point.number not in self._known:
-            self._known.add(point.number)
+        if point.number not in self._numbers:
+            self._numbers.add(point.number)
             heapq.heappush(self._waiting, (-point.number, point))
 
 
