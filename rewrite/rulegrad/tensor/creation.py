@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from rulegrad._core import Size
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype, float64, int64
@@ -304,6 +307,20 @@ def new_tensor(
     [1.0, 2.0]
     """
     return type(self)(data, dtype or self.dtype, device or self.device, requires_grad=requires_grad)
+
+
+def new(self: Tensor, *arguments: Any, device: str | None = None) -> Tensor:
+    """PyTorch's constructor of before: a tensor of these values, or of this shape, with this one's dtype and device.
+
+    Integers, and a `size()`, are a shape; a list is of values.
+
+    >>> x = Tensor([0.5])
+    >>> x.new(2, 3).shape, x.new(x.size()).shape, x.new([2, 3]).tolist(), x.new().shape
+    ((2, 3), (1,), [2.0, 3.0], (0,))
+    """
+    if len(arguments) == 1 and not isinstance(arguments[0], (int, np.integer, Size)):
+        return self.new_tensor(arguments[0], device=device)
+    return self.new_empty(*(arguments or (0,)), device=device)
 
 
 def new_zeros(

@@ -324,6 +324,7 @@ class Tensor(LayerMethods):
     fill = creation.fill
     scalar_tensor = classmethod(creation.scalar_tensor)
     logspace = classmethod(creation.logspace)
+    new = creation.new
     new_tensor = creation.new_tensor
     new_zeros = creation.new_zeros
     new_ones = creation.new_ones
