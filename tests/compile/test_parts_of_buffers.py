@@ -148,6 +148,16 @@ def test_embedding_lookups_in_a_captured_loop_check_indices() -> None:
         embedding(Tensor(np.array([[0, 9]]))[:, 1] + 0).numpy()
 
 
+@pytest.mark.parametrize("settings", [{"check": 2}, {"debug": 2}])
+def test_passes_that_are_looked_at(settings: dict[str, Any], capfd: pytest.CaptureFixture[str]) -> None:
+    """Where single passes are compared or traced, kernels are on whole buffers."""
+    x = Tensor(numbers(4, 6), device="c")
+    with rg.config(**settings):
+        found = [(x[t] * 3 - t).numpy() for t in (1, 3)]
+    np.testing.assert_allclose(found, [numbers(4, 6)[t] * 3 - t for t in (1, 3)], rtol=1e-6)
+    capfd.readouterr()
+
+
 def test_offsets_are_those_of_the_buffers() -> None:
     with pytest.raises(GraphError, match="a launch on places in 1 buffers was given 2"):
         Replay([(1, [0, 1], [4])], 2, [], False)

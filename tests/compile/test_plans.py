@@ -101,7 +101,7 @@ def test_threads_run_one_program_at_once() -> None:
 
 def test_a_program_that_does_not_fit_its_buffers() -> None:
     with pytest.raises(GraphError, match="a launch on buffer 2 of a plan that has 2"):
-        Replay([(0, (0, 2))], 1, [0], True)
+        Replay([(0, (0, 2), ())], 1, [0], True)
     program = Replay([], 2, [64], True)
     assert len(program) == 0
     with pytest.raises(GraphError, match="a plan on 2 buffers was given 1"):

@@ -5,11 +5,15 @@ What both sides of a line compute is the same, too: a line that only says its ru
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from _pytest.mark import ParameterSet
 
 from rulegrad import engine
 from rulegrad.lang import syntax
 from rulegrad.lang.walk import calls_in
+from rulegrad.workbench.proof.ledger import Ledger
 from rulegrad.workbench.proof.lines import on_values
 from rulegrad.workbench.rule_tests import Case, RuleTests, owners
 
@@ -43,7 +47,20 @@ def test_lines(file: str) -> None:
     assert not [f"{case.place}: rule {case.name} {problem}" for case, problem in found if problem]
 
 
-@pytest.mark.parametrize("case", ON_VALUES, ids=lambda case: f"{case.name}:{case.test.span.line}")
+#: They hold for all values: only the long run tries some.
+PROVED = {
+    name
+    for name, known in Ledger.read(Path(__file__).with_name("proofs.json")).known.items()
+    if known["kind"] == "proved"
+}
+
+
+def on_values_of(case: Case) -> ParameterSet:
+    marks = [pytest.mark.long_run] if case.name in PROVED and case.name not in LEFT_OUT else []
+    return pytest.param(case, id=f"{case.name}:{case.test.span.line}", marks=marks)
+
+
+@pytest.mark.parametrize("case", map(on_values_of, ON_VALUES))
 def test_line_on_values(case: Case) -> None:
     found = on_values(TESTS, case)
     assert found.kind != "differ", f"{case.place}: rule {case.name} {found.how}"

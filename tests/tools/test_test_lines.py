@@ -120,7 +120,7 @@ def test_lines_of_a_users_file(mine: Path, capsys: pytest.CaptureFixture[str]) -
         f"{mine}:7:9: error[failing-test]: the test of algebra.seven fails: it does not fire on\n"
         "            test x:int32 * 8 -> x * 6 + x\n"
         "            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-        "    note: %0 = PARAM[slot=500, shape=()]:int32()\n"
+        "    note: %0 = PARAM[slot=500, shape=(), offset=0]:int32()\n"
         "          %1 = CONST[value=8]:int32()\n"
     ) in text
     assert f"{mine}:8:9: " in text and f"{mine}:9:9: " in text
