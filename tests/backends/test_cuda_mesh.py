@@ -51,7 +51,7 @@ def gpus(fake: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "count", "is_captured"),
     [
-        (data_parallel, 3, False),
+        pytest.param(data_parallel, 3, False, marks=pytest.mark.long_run),
         (fully_sharded, 3, True),
         pytest.param(data_parallel, 2, True, marks=pytest.mark.long_run),
         pytest.param(fully_sharded, 2, False, marks=pytest.mark.long_run),

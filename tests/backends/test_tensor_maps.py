@@ -134,7 +134,7 @@ def test_programs_mean_what_their_kernels_mean(name: str) -> None:
         assert meaning.agree(wanted, meaning.meaning(program, arrays)), steps[count - 1]
 
 
-@pytest.mark.parametrize("target", ["cuda", "cuda_sm90a"])
+@pytest.mark.parametrize("target", [pytest.param("cuda", marks=pytest.mark.long_run), "cuda_sm90a"])
 def test_each_pass_can_be_checked(target: str, hopper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """CHECK=2 runs what every pass of a product makes."""
     monkeypatch.setattr(hopper, "target", target)

@@ -166,6 +166,7 @@ ruleset updates:""",
 }
 
 
+@pytest.mark.long_run
 def test_wrong_machines_are_named(climb: Climb) -> None:
     """Each is wrong in a way that sums and maps do not show."""
     rungs = climb("suite", *(change for changes in _WRONG.values() for change in changes))

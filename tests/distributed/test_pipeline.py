@@ -64,7 +64,7 @@ def alone() -> Callable[[int], list[float]]:
         pytest.param({"pipe": 2}, 4, 3, False, marks=pytest.mark.long_run),
         ({"pipe": 2}, 2, 1, False),
         ({"pipe": 2}, 4, 3, True),
-        ({"pipe": 3}, 3, 2, False),
+        pytest.param({"pipe": 3}, 3, 2, False, marks=pytest.mark.long_run),
         pytest.param({"pipe": 4}, 4, 6, False, marks=pytest.mark.long_run),
         pytest.param({"pipe": 8}, 8, 2, False, marks=pytest.mark.long_run),
         ({"data": 2, "pipe": 2}, 2, 3, False),

@@ -136,7 +136,13 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("kind", CHOICES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind in ("columns and rows", "sequence") else pytest.mark.long_run)
+        for kind in CHOICES
+    ],
+)
 def test_a_plan_sends_what_it_tells(kind: str, training: Training, folder: Path) -> None:
     """The lines that are printed give the placements, and a run counts the bytes that were estimated."""
     judged = judge(training, folder, data=2, model=2)

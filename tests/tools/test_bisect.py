@@ -111,6 +111,7 @@ def test_a_script_with_rules_that_cannot_be_left_out(
     assert "CONST[value=4.0]" in found["change"] and "trials" in found
 
 
+@pytest.mark.long_run
 def test_a_script_that_fails_by_the_rule(
     wrong: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
