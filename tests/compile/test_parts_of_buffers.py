@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor, nn
+from rulegrad import Tensor, engine, nn
 from rulegrad.compile import compile_graph
 from rulegrad.distributed import Mesh, shard
 from rulegrad.errors import GraphError
@@ -83,6 +83,17 @@ def test_kernels_of_a_state_end_where_their_buffers_end() -> None:
     ]
     assert counts[1][0] <= 3.2 * counts[0][0]
     assert counts[1][1] <= counts[0][1] + 6
+
+
+@pytest.mark.parametrize("target", ["c", "metal"])
+def test_kernels_of_many_steps_take_as_many_buffers_as_the_target_allows(target: str) -> None:
+    """What several kernels need is stored after sums have been looked at, which read it then."""
+    x, w = Tensor(numbers(16, 80, 8), device="numpy"), Tensor(numbers(8, 16), device="numpy", requires_grad=True)
+    bias = Tensor(numbers(16), device="numpy", requires_grad=True)
+    rg.stack([state + bias for state in recurrent(x, w, 80)]).tanh().sum().backward()
+    assert w.grad is not None and bias.grad is not None
+    kernels = compile_graph([w.grad.uop, bias.grad.uop], target)
+    assert max(kernel.slots for kernel in kernels) <= engine.target(target).limits["arguments"]
 
 
 def test_whole_buffers_have_no_offsets() -> None:
