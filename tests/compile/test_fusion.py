@@ -171,14 +171,14 @@ def test_equal_layers_are_one_kernel() -> None:
 
 @pytest.mark.parametrize("target", ["c", "opencl", "cuda", "metal", "webgpu"])
 def test_no_kernel_takes_more_buffers_than_the_target_allows(target: str) -> None:
-    """A long sum, a chain that reads another tensor in each step, and products of two of them."""
+    """A long sum, a chain that reads another tensor in each step, what is made of both, and all steps of the chain."""
     xs = [Tensor(np.full((4, 8), k % 7 - 3.0, "float32"), device="numpy") for k in range(90)]
-    chain = xs[0]
+    chains = xs[:1]
     for x in xs[1:]:
-        chain = (chain * x).tanh()
-    added = sum(xs[1:], xs[0])
+        chains.append((chains[-1] * x).tanh())
+    chain, added = chains[-1], sum(xs[1:], xs[0])
     most = engine.target(target).limits["arguments"]
-    for value in (added, chain, added * chain, added.sum(0) + chain):
+    for value in (added, chain, added * chain, added.sum(0) + chain, Tensor.stack(chains)):
         kernels = compile_graph([value.uop], target)
         assert len(kernels) >= 90 // most
         assert max(kernel.slots for kernel in kernels) <= most
