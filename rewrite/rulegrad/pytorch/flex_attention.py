@@ -6,7 +6,9 @@ queries need few keys, all are computed nevertheless.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -68,26 +70,12 @@ def noop_mask(batch: Any, head: Any, q_idx: Any, kv_idx: Any) -> Any:
 
 def and_masks(*mask_mods: MaskMod) -> MaskMod:
     """The keys that all of them read."""
-
-    def combined(*places: Any) -> Any:
-        found = mask_mods[0](*places)
-        for other in mask_mods[1:]:
-            found = found & other(*places)
-        return found
-
-    return combined if mask_mods else noop_mask
+    return lambda *places: functools.reduce(operator.and_, [one(*places) for one in mask_mods or (noop_mask,)])
 
 
 def or_masks(*mask_mods: MaskMod) -> MaskMod:
     """The keys that one of them reads."""
-
-    def combined(*places: Any) -> Any:
-        found = mask_mods[0](*places)
-        for other in mask_mods[1:]:
-            found = found | other(*places)
-        return found
-
-    return combined if mask_mods else noop_mask
+    return lambda *places: functools.reduce(operator.or_, [one(*places) for one in mask_mods or (noop_mask,)])
 
 
 def create_block_mask(
