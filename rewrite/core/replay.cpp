@@ -174,8 +174,8 @@ void Replay::run(std::vector<void*>& table, void* arena) const {
 
 void define_replay(nb::module_& m) {
   nb::class_<Replay>(m, "Replay", "A plan's launches as one program.")
-      .def(nb::init<const std::vector<Replay::OnBuffers>&, size_t, std::vector<size_t>, bool, uintptr_t, uintptr_t>(),
-           nb::arg("launches"), nb::arg("bound"), nb::arg("offsets"), nb::arg("is_short"), nb::arg("begin") = 0, nb::arg("end") = 0)
+      .def(nb::init<const std::vector<Replay::OnBuffers>&, size_t, std::vector<size_t>, bool, uintptr_t, uintptr_t>(), nb::arg("launches"),
+           nb::arg("bound"), nb::arg("offsets"), nb::arg("is_short"), nb::arg("begin") = 0, nb::arg("end") = 0)
       .def(nb::init<nb::list>(), nb::arg("steps"))
       .def(nb::init<nb::object, nb::list, size_t, std::vector<size_t>>(), nb::arg("queue"), nb::arg("launches"), nb::arg("bound"), nb::arg("offsets"))
       .def_prop_ro("is_of_functions", &Replay::is_of_functions)

@@ -20,13 +20,11 @@ namespace rulegrad {
 // given, then those that are places in an arena. It does not change once it is built, so several threads may run it.
 class Replay {
  public:
-  // launches: of each the function's address, the numbers of its buffers, and the bytes before what it is given of each, or none for whole
-  // buffers. offsets: the places in the arena. is_short: a run keeps the
-  // interpreter's lock, for letting go of it costs as much as the launches. begin, end: addresses of functions `void f(void)` that are called
-  // around a run, or 0. Throws GraphError for a number that no buffer has.
+  // A function's address, the numbers of its buffers, and the bytes before what it is given of each, or none for whole buffers.
   using OnBuffers = std::tuple<uintptr_t, std::vector<uint32_t>, std::vector<size_t>>;
-  Replay(const std::vector<OnBuffers>& launches, size_t bound, std::vector<size_t> offsets, bool is_short,
-         uintptr_t begin, uintptr_t end);
+  // offsets: the places in the arena. is_short: a run keeps the interpreter's lock, for letting go of it costs as much as the launches. begin,
+  // end: addresses of functions `void f(void)` that are called around a run, or 0. Throws GraphError for a number that no buffer has.
+  Replay(const std::vector<OnBuffers>& launches, size_t bound, std::vector<size_t> offsets, bool is_short, uintptr_t begin, uintptr_t end);
   // Programs on the same buffers one after the other, and exchanges between them: pairs of one, and whether it is started or waited for.
   // Throws GraphError.
   explicit Replay(nb::list steps);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 
@@ -33,17 +34,5 @@ def allow_in_graph(fn: Any) -> Any:
 
 
 assume_constant_result = allow_in_graph
-
-
-class TransformGetItemToIndex:
-    """A block in which mapped functions index by tensors, as they may here in any case.
-
-    >>> with TransformGetItemToIndex():
-    ...     pass
-    """
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing to do."""
+#: A block in which mapped functions index by tensors, as they may here in any case.
+TransformGetItemToIndex = nullcontext
