@@ -21,6 +21,14 @@ inline bool int_of(const Value& v, Int& i) {
   return true;
 }
 
+inline bool real_of(const Value& v, double& f) {
+  if (v.tag == Tag::Float) f = v.f;
+  else if (v.tag == Tag::Int) f = double(v.i);
+  else if (v.tag == Tag::Bool) f = v.b;
+  else return false;
+  return true;
+}
+
 #define NODE_ARGUMENT(k) \
   Node* n;               \
   if (!node_of(a[k], n)) return false
@@ -54,6 +62,21 @@ bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_uses(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_nodes(Machine& m, Arguments a, uint32_t count, Value& r);
+
+// ---- sequence_builtins.cpp: sequences of values ----
+
+bool f_iota(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_product(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_total(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_len(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_zip(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_reversed(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_sorted(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_argsort(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_distinct(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_any(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_all(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_strides(Machine& m, Arguments a, uint32_t count, Value& r);
 
 // ---- sums.cpp: chains of one op ----
 

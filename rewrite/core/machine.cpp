@@ -395,71 +395,9 @@ Status Machine::execute(const Code& code, Value& result) {
         break;
       }
       case I_BUILD: {
-        int32_t d = pc[1];
-        uint32_t op;
-        if (pc[2] >= 0) {
-          op = uint32_t(pc[2]);
-        } else {
-          REQUIRE(pc[3] >= 0 && r[pc[3]].tag == Tag::Op);
-          op = r[pc[3]].u;
-        }
-        const OpInfo& o = op_info(op);
-        int dtype = -1;
-        Node* spread = pc[5] >= 0 ? NODE(pc[5]) : nullptr;
-        bool explicit_result = o.result_dtype < 0 && o.result_variable < 0;
-        if (pc[4] >= 0) {
-          REQUIRE(r[pc[4]].tag == Tag::Dtype);
-          dtype = int(r[pc[4]].u);
-        } else if (spread && explicit_result) {
-          dtype = spread->dtype;
-        } else if (explicit_result) {
-          dtype = int(like);
-        }
-        Room<16> room;
-        Value* attrs = room.items;
-        uint32_t nattrs = uint32_t(o.attributes.size());
-        REQUIRE(nattrs <= 16);
-        if (spread && spread->op == op && spread->attrs) {
-          std::copy(spread->attrs->items, spread->attrs->items + nattrs, attrs);
-        } else {
-          for (uint32_t k = 0; k < nattrs; k++) attrs[k] = o.attributes[k].has_default ? o.attributes[k].fallback : Value::none();
-        }
-        const int32_t* p = pc + 6;
-        int32_t given = *p++;
-        for (int32_t k = 0; k < given; k++, p += 2) {
-          REQUIRE(uint32_t(p[0]) < nattrs);
-          attrs[p[0]] = r[p[1]];
-        }
-        int32_t n = *p++;
-        if (n <= 8) {
-          Room<8> direct;
-          bool splice = false;
-          for (int32_t k = 0; k < n; k++) {
-            if (p[k] < 0) {
-              splice = true;
-              break;
-            }
-            direct.items[k] = r[p[k]];
-          }
-          if (!splice) {
-            r[d] = Value::node(build(op, dtype, attrs, nattrs, direct.items, uint32_t(n)));
-            pc = p + n;
-            break;
-          }
-        }
-        std::vector<Value> sources;
-        for (int32_t k = 0; k < n; k++) {
-          if (p[k] >= 0) {
-            sources.push_back(r[p[k]]);
-            continue;
-          }
-          const Value& s = r[-(p[k] + 1)];
-          REQUIRE(s.tag == Tag::Seq);
-          spend(uint64_t(s.q.size) * kValueCost);
-          sources.insert(sources.end(), s.q.items, s.q.items + s.q.size);
-        }
-        r[d] = Value::node(build(op, dtype, attrs, nattrs, sources.data(), uint32_t(sources.size())));
-        pc = p + n;
+        const int32_t* next = construct(pc);
+        REQUIRE(next);
+        pc = next;
         break;
       }
       case I_TRY:

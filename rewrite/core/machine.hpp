@@ -213,6 +213,8 @@ struct Machine {
   bool unary(int op, bool nodes, const Value& a, Value& result);
   bool member(const Value& owner, const Str* name, Value& result);
   Node* build(uint32_t op, int dtype, const Value* attrs, uint32_t nattrs, const Value* sources, uint32_t count);
+  // The instruction BUILD at pc: where the code goes on, or null where it cannot build.
+  const int32_t* construct(const int32_t* pc);
   Node* build_infix(uint32_t op, const Value& a, const Value& b);
   // choices.cpp: the members of a chain, in order; and whether an item is in the set and at no place that is counted.
   bool chain_of(Node* n, uint32_t op, uint32_t least, uint32_t most, Value& result);

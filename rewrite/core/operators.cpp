@@ -67,6 +67,58 @@ Node* Machine::build(uint32_t op, int dtype, const Value* attrs, uint32_t nattrs
   return keep(build_node(op, dtype, src, count, attrs, nattrs));
 }
 
+// Its operands: the register of the result, the op or the register of it, the dtype's register, that of the node whose attributes are
+// spread, counted attributes, counted sources.
+const int32_t* Machine::construct(const int32_t* pc) {
+  Value* const r = registers;
+  if (pc[2] < 0 && (pc[3] < 0 || r[pc[3]].tag != Tag::Op)) return nullptr;
+  const uint32_t op = pc[2] >= 0 ? uint32_t(pc[2]) : r[pc[3]].u;
+  const OpInfo& o = op_info(op);
+  const Node* spread = pc[5] >= 0 && r[pc[5]].tag == Tag::Node ? r[pc[5]].n : nullptr;
+  int dtype = -1;
+  if (pc[4] >= 0) {
+    if (r[pc[4]].tag != Tag::Dtype) return nullptr;
+    dtype = int(r[pc[4]].u);
+  } else if (o.result_dtype < 0 && o.result_variable < 0) {
+    dtype = int(spread ? spread->dtype : like);
+  }
+  Room<16> attributes;
+  const uint32_t nattrs = uint32_t(o.attributes.size());
+  if (nattrs > 16) return nullptr;
+  if (spread && spread->op == op && spread->attrs) {
+    std::copy(spread->attrs->items, spread->attrs->items + nattrs, attributes.items);
+  } else {
+    for (uint32_t k = 0; k < nattrs; k++) attributes.items[k] = o.attributes[k].has_default ? o.attributes[k].fallback : Value::none();
+  }
+  const int32_t* p = pc + 6;
+  for (int32_t given = *p++; given > 0; given--, p += 2) {
+    if (uint32_t(p[0]) >= nattrs) return nullptr;
+    attributes.items[p[0]] = r[p[1]];
+  }
+  const int32_t n = *p++;
+  auto made = [&](const Value* sources, size_t count) {
+    r[pc[1]] = Value::node(build(op, dtype, attributes.items, nattrs, sources, uint32_t(count)));
+    return p + n;
+  };
+  if (n <= 8 && std::none_of(p, p + n, [](int32_t source) { return source < 0; })) {
+    Room<8> direct;
+    for (int32_t k = 0; k < n; k++) direct.items[k] = r[p[k]];
+    return made(direct.items, size_t(n));
+  }
+  std::vector<Value> sources;
+  for (int32_t k = 0; k < n; k++) {
+    if (p[k] >= 0) {
+      sources.push_back(r[p[k]]);
+      continue;
+    }
+    const Value& s = r[-(p[k] + 1)];
+    if (s.tag != Tag::Seq) return nullptr;
+    spend(uint64_t(s.q.size) * kValueCost);
+    sources.insert(sources.end(), s.q.items, s.q.items + s.q.size);
+  }
+  return made(sources.data(), sources.size());
+}
+
 Node* Machine::build_infix(uint32_t op, const Value& a, const Value& b) {
   Value both[2] = {a, b};
   return build(op, -1, nullptr, 0, both, 2);

@@ -11,14 +11,14 @@ namespace rulegrad {
 
 namespace {
 
-constexpr uint32_t kNone = ~0u;
+constexpr uint32_t kNoRange = ~0u;
 
 // Nodes are known by their places in the graph's order, loops by the numbers of their ranges; a set of loops is some words of bits.
 class Linearizer {
  public:
   Linearizer(const Pass& pass, Node* root) : pass_(pass), root_(root), order_(toposort(root)) {
     place_->begin();
-    range_.assign(order_.size(), kNone);
+    range_.assign(order_.size(), kNoRange);
     for (uint32_t k = 0; k < order_.size(); k++) {
       Node* n = order_[k];
       (*place_)[n] = k;
@@ -125,9 +125,9 @@ class Linearizer {
 
   // The loop of the set that stands inside all others of it.
   uint32_t innermost(const uint64_t* set, Node* where) {
-    uint32_t best = kNone;
+    uint32_t best = kNoRange;
     each(set, [&](uint32_t r) {
-      if (best == kNone || size(outer(r)) > size(outer(best))) best = r;
+      if (best == kNoRange || size(outer(r)) > size(outer(best))) best = r;
     });
     each(set, [&](uint32_t r) {
       if (r != best && !has(outer(best), r))
@@ -146,11 +146,11 @@ class Linearizer {
 
   bool is_item(Node* n) const { return n != root_ && n->op != known_ops.END; }
   // What a block holds; the last block is that outside all loops.
-  std::vector<uint32_t>& contents(uint32_t block) { return contents_[block == kNone ? ranges_.size() : block]; }
+  std::vector<uint32_t>& contents(uint32_t block) { return contents_[block == kNoRange ? ranges_.size() : block]; }
 
   void make_items() {
     contents_.resize(ranges_.size() + 1);
-    block_.assign(order_.size(), kNone);
+    block_.assign(order_.size(), kNoRange);
     priority_.assign(order_.size(), 0);
     for (uint32_t place = 0; place < order_.size(); place++) {
       Node* n = order_[place];
@@ -164,7 +164,7 @@ class Linearizer {
   // The item in `block` that holds what stands in `inner`; false when block is not around it.
   bool holder(uint32_t inner, uint32_t block, uint32_t& item) {
     while (inner != block) {
-      if (inner == kNone) return false;
+      if (inner == kNoRange) return false;
       item = place_of(ranges_[inner]);
       inner = parent_[inner];
     }
@@ -232,7 +232,7 @@ class Linearizer {
       std::vector<uint32_t> items;
       size_t next;
     };
-    std::vector<Body> stack{{nullptr, sorted(kNone), 0}};
+    std::vector<Body> stack{{nullptr, sorted(kNoRange), 0}};
     while (!stack.empty()) {
       Body& b = stack.back();
       if (b.next == b.items.size()) {
@@ -242,7 +242,7 @@ class Linearizer {
       }
       const uint32_t item = b.items[b.next++];
       lines_.push_back({order_[item], nullptr});
-      if (range_[item] != kNone) stack.push_back({order_[item], sorted(range_[item]), 0});
+      if (range_[item] != kNoRange) stack.push_back({order_[item], sorted(range_[item]), 0});
     }
   }
 

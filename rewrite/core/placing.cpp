@@ -15,7 +15,7 @@ namespace rulegrad {
 
 namespace {
 
-constexpr int64_t kNone = -1;
+constexpr int64_t kAbsent = -1;
 constexpr size_t kMostTried = 256;  // blocks that are looked at for one buffer, so that placing stays close to linear
 
 using Life = std::pair<int64_t, int64_t>;  // first and last step
@@ -33,7 +33,7 @@ struct Room {
 // One attempt: rooms by size, and the room of each buffer.
 class Placing {
  public:
-  Placing(const Numbers& sizes, const std::vector<Life>& lives, const Pairs& pairs) : sizes_(sizes), lives_(lives), room_of_(sizes.size(), kNone) {
+  Placing(const Numbers& sizes, const std::vector<Life>& lives, const Pairs& pairs) : sizes_(sizes), lives_(lives), room_of_(sizes.size(), kAbsent) {
     sources_.resize(sizes.size());
     for (auto [read, written] : pairs) sources_.at(size_t(written)).push_back(read);
     for (Numbers& s : sources_) std::sort(s.begin(), s.end());
@@ -52,10 +52,10 @@ class Placing {
 
   // Each result has a room to itself from its first step on: one of just its size.
   void place_results(const Numbers& numbers, const Pairs& own) {
-    Numbers owned(sizes_.size(), kNone);
+    Numbers owned(sizes_.size(), kAbsent);
     for (auto [result, input] : own)
       if (is_buffer(result) && is_buffer(input)) owned[size_t(result)] = input;
-    const Numbers waiting = place_in(numbers, [&](int64_t n) { return owned[size_t(n)] == kNone ? kNone : room_of(owned[size_t(n)]); });
+    const Numbers waiting = place_in(numbers, [&](int64_t n) { return owned[size_t(n)] == kAbsent ? kAbsent : room_of(owned[size_t(n)]); });
     // what may overwrite an input goes there before others do
     for (int64_t n : place_in(waiting, [&](int64_t n) { return overwritable(n); })) {
       const size_t start = size_t(of_at_least(size(n)) - by_size_.begin());
@@ -72,8 +72,8 @@ class Placing {
     for (int64_t n : numbers) {
       if (most && nbytes >= *most) return;
       int64_t found = overwritable(n);
-      if (found == kNone || room(found).nbytes < size(n) || !is_free(room(found), n)) found = smallest_free(n);
-      if (found == kNone) add(n, false, false);
+      if (found == kAbsent || room(found).nbytes < size(n) || !is_free(room(found), n)) found = smallest_free(n);
+      if (found == kAbsent) add(n, false, false);
       else put(n, size_t(found), false);
     }
   }
@@ -106,7 +106,7 @@ class Placing {
     Numbers waiting;
     for (int64_t n : numbers) {
       const int64_t found = room_of(n);
-      if (found != kNone && room(found).taken && suits(room(found), n)) put(n, size_t(found), true);
+      if (found != kAbsent && room(found).taken && suits(room(found), n)) put(n, size_t(found), true);
       else waiting.push_back(n);
     }
     return waiting;
@@ -118,20 +118,20 @@ class Placing {
     const size_t start = size_t(of_at_least(size(n)) - by_size_.begin());
     for (size_t k = start; k < std::min(by_size_.size(), start + kMostTried); k++)
       if (is_free(rooms_[by_size_[k]], n)) return int64_t(by_size_[k]);
-    return kNone;
+    return kAbsent;
   }
 
   int64_t overwritable(int64_t n) const {
     for (int64_t source : sources_[size_t(n)])
-      if (const int64_t found = room_of(source); found != kNone && is_free(room(found), n)) return found;
-    return kNone;
+      if (const int64_t found = room_of(source); found != kAbsent && is_free(room(found), n)) return found;
+    return kAbsent;
   }
 
   // Occupants do not meet each other, so only the neighbours in time can meet a new one.
   bool is_free(const Room& r, int64_t n) const {
     const auto [first, last] = life(n);
     const auto begin = r.occupants.begin(), end = r.occupants.end();
-    const auto at = std::lower_bound(begin, end, std::pair(first, kNone));
+    const auto at = std::lower_bound(begin, end, std::pair(first, kAbsent));
     for (auto near = at == begin ? at : at - 1; near != end && near < at + 2; near++) {
       const int64_t other = near->second;
       if (!(life(other).second < first || last < life(other).first || may_follow(other, n) || may_follow(n, other))) return false;

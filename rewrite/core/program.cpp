@@ -1,7 +1,6 @@
 #include "program.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "interval.hpp"
 #include "machine.hpp"
@@ -11,103 +10,107 @@ namespace rulegrad {
 
 namespace {
 
-const char* kOperands[] = {
-#define X(name, operands) operands,
-    RULEGRAD_OPCODES(X)
-#undef X
-};
-
 Program g_op_table;
 
-void check(bool ok, const char* what) {
-  if (!ok) throw BytecodeError(what);
+DtypeInfo read_dtype(Reader& r) {
+  DtypeInfo d{};
+  d.name = r.text();
+  int kind = r.number();
+  check(kind >= 0 && kind <= int(Kind::Complex), "an unknown kind of dtype");
+  d.kind = Kind(kind);
+  d.bits = r.number();
+  d.exponent = r.number();
+  d.mantissa = r.number();
+  bool sized = d.bits == 8 || d.bits == 16 || d.bits == 32 || d.bits == 64 || (d.kind == Kind::Complex && d.bits == 128);
+  check(d.kind == Kind::Void || d.kind == Kind::Bool ? d.bits >= 0 && d.bits <= 8 : sized, "a dtype has an odd size");
+  check(d.kind != Kind::Index || d.bits == 64, "an index has 64 bits");
+  check(d.kind == Kind::Float ? d.exponent >= 2 && d.exponent <= 11 && d.mantissa >= 1 && 1 + d.exponent + d.mantissa == d.bits
+                              : d.exponent == 0 && d.mantissa == 0,
+        "a float's exponent and mantissa do not fill it");
+  return d;
+}
+
+void read_sources(Reader& r, OpInfo& o, size_t dtypes) {
+  uint32_t parameters = r.count();
+  for (uint32_t j = 0; j < parameters; j++) {
+    ParameterInfo p{};
+    p.name = r.text();
+    p.variable = r.number();
+    check(p.variable >= -1 && p.variable < 4, "a dtype variable is out of range");
+    p.mask = uint32_t(r.number());
+    o.parameters.push_back(p);
+  }
+  o.min_sources = uint32_t(r.number());
+  o.max_sources = uint32_t(r.number());
+  o.variadic = r.number() != 0;
+  check(parameters <= 64, "an op has too many parameters");
+  check(o.variadic || o.max_sources <= o.parameters.size(), "an op has more sources than parameters");
+  check(o.min_sources <= o.max_sources, "an op has fewer sources than it must have");
+  check(!o.variadic || !o.parameters.empty(), "a variadic op needs a parameter");
+  o.result_variable = r.number();
+  o.result_dtype = r.number();
+  check(o.result_variable < 4 && o.result_dtype < int(dtypes), "a result dtype is out of range");
+  for (auto& m : o.variable_masks) m = uint32_t(r.number());
+}
+
+// An attribute's default that is an op or a dtype: looked up when all are known.
+struct Default {
+  uint32_t op, attribute;
+  const Str* name;
+};
+
+void read_attributes(Reader& r, OpInfo& o, uint32_t op, std::vector<Default>& names) {
+  uint32_t attributes = r.count();
+  check(attributes <= 16, "an op has too many attributes");
+  for (uint32_t j = 0; j < attributes; j++) {
+    AttributeInfo a{};
+    a.name = r.text();
+    int type = r.number();
+    check(type >= 0 && type <= int(AttributeType::Tuple), "an unknown attribute type");
+    a.type = AttributeType(type);
+    a.has_default = r.number() != 0;
+    if (a.has_default && (a.type == AttributeType::Op || a.type == AttributeType::Dtype)) names.push_back({op, j, r.text()});
+    else if (a.has_default) a.fallback = r.value();
+    o.attributes.push_back(a);
+  }
+}
+
+OpInfo read_op(Reader& r, uint32_t op, size_t dtypes, std::vector<Default>& names) {
+  OpInfo o;
+  o.name = r.text();
+  read_sources(r, o, dtypes);
+  o.commutative = r.number() != 0;
+  check(!o.commutative || o.max_sources == 2, "only ops with two sources commute");
+  o.closes = r.number() != 0;
+  check(!o.closes || o.variadic, "an op without variadic sources closes no loops");
+  int shape = r.number();
+  check(shape >= 0 && shape <= int(ShapeRule::Indices), "an unknown shape rule");
+  o.shape_rule = ShapeRule(shape);
+  o.code_shape = r.number(), o.code_eval = r.number();
+  o.code_low = r.number(), o.code_high = r.number();
+  o.code_identity = r.number();
+  uint32_t checks = r.count();
+  for (uint32_t j = 0; j < checks; j++) {
+    int code = r.number();
+    o.checks.emplace_back(code, r.text());
+  }
+  o.stages = uint32_t(r.number());
+  o.cost = r.number();
+  check(o.cost >= 0, "an op costs less than nothing");
+  read_attributes(r, o, op, names);
+  return o;
 }
 
 void read_ops(Reader& r) {
   std::vector<DtypeInfo> dtypes;
   uint32_t n = r.count();
-  for (uint32_t k = 0; k < n; k++) {
-    DtypeInfo d{};
-    d.name = r.text();
-    int kind = r.number();
-    check(kind >= 0 && kind <= int(Kind::Complex), "an unknown kind of dtype");
-    d.kind = Kind(kind);
-    d.bits = r.number();
-    d.exponent = r.number();
-    d.mantissa = r.number();
-    bool sized = d.bits == 8 || d.bits == 16 || d.bits == 32 || d.bits == 64 || (d.kind == Kind::Complex && d.bits == 128);
-    check(d.kind == Kind::Void || d.kind == Kind::Bool ? d.bits >= 0 && d.bits <= 8 : sized, "a dtype has an odd size");
-    check(d.kind != Kind::Index || d.bits == 64, "an index has 64 bits");
-    check(d.kind == Kind::Float ? d.exponent >= 2 && d.exponent <= 11 && d.mantissa >= 1 && 1 + d.exponent + d.mantissa == d.bits
-                                : d.exponent == 0 && d.mantissa == 0,
-          "a float's exponent and mantissa do not fill it");
-    dtypes.push_back(d);
-  }
+  for (uint32_t k = 0; k < n; k++) dtypes.push_back(read_dtype(r));
   check(dtypes.size() <= 32, "more than 32 dtypes");
   std::vector<OpInfo> ops;
+  std::vector<Default> names;
   n = r.count();
   check(n >= 1 && n + kConstSymbols <= kMaxOps, "no ops, or too many");
-  struct Default {
-    uint32_t op, attribute;
-    const Str* name;
-  };
-  std::vector<Default> names;  // of ops and dtypes, which are looked up when all are known
-  for (uint32_t k = 0; k < n; k++) {
-    OpInfo o;
-    o.name = r.text();
-    uint32_t parameters = r.count();
-    for (uint32_t j = 0; j < parameters; j++) {
-      ParameterInfo p{};
-      p.name = r.text();
-      p.variable = r.number();
-      check(p.variable >= -1 && p.variable < 4, "a dtype variable is out of range");
-      p.mask = uint32_t(r.number());
-      o.parameters.push_back(p);
-    }
-    o.min_sources = uint32_t(r.number());
-    o.max_sources = uint32_t(r.number());
-    o.variadic = r.number() != 0;
-    check(parameters <= 64, "an op has too many parameters");
-    check(o.variadic || o.max_sources <= o.parameters.size(), "an op has more sources than parameters");
-    check(o.min_sources <= o.max_sources, "an op has fewer sources than it must have");
-    check(!o.variadic || !o.parameters.empty(), "a variadic op needs a parameter");
-    o.result_variable = r.number();
-    o.result_dtype = r.number();
-    check(o.result_variable < 4 && o.result_dtype < int(dtypes.size()), "a result dtype is out of range");
-    for (auto& m : o.variable_masks) m = uint32_t(r.number());
-    o.commutative = r.number() != 0;
-    check(!o.commutative || o.max_sources == 2, "only ops with two sources commute");
-    o.closes = r.number() != 0;
-    check(!o.closes || o.variadic, "an op without variadic sources closes no loops");
-    int shape = r.number();
-    check(shape >= 0 && shape <= int(ShapeRule::Indices), "an unknown shape rule");
-    o.shape_rule = ShapeRule(shape);
-    o.code_shape = r.number(), o.code_eval = r.number();
-    o.code_low = r.number(), o.code_high = r.number();
-    o.code_identity = r.number();
-    uint32_t checks = r.count();
-    for (uint32_t j = 0; j < checks; j++) {
-      int code = r.number();
-      o.checks.emplace_back(code, r.text());
-    }
-    o.stages = uint32_t(r.number());
-    o.cost = r.number();
-    check(o.cost >= 0, "an op costs less than nothing");
-    uint32_t attributes = r.count();
-    check(attributes <= 16, "an op has too many attributes");
-    for (uint32_t j = 0; j < attributes; j++) {
-      AttributeInfo a{};
-      a.name = r.text();
-      int type = r.number();
-      check(type >= 0 && type <= int(AttributeType::Tuple), "an unknown attribute type");
-      a.type = AttributeType(type);
-      a.has_default = r.number() != 0;
-      if (a.has_default && (a.type == AttributeType::Op || a.type == AttributeType::Dtype)) names.push_back({k, j, r.text()});
-      else if (a.has_default) a.fallback = r.value();
-      o.attributes.push_back(a);
-    }
-    ops.push_back(std::move(o));
-  }
+  for (uint32_t k = 0; k < n; k++) ops.push_back(read_op(r, k, dtypes.size(), names));
   for (const Default& d : names) {
     AttributeInfo& a = ops[d.op].attributes[d.attribute];
     auto place = [&](auto& all) {
@@ -194,168 +197,6 @@ void check_op_codes(const Program& p) {
   }
 }
 
-}  // namespace
-
-const Program& op_table_program() { return g_op_table; }
-
-namespace {
-
-using Registers = std::bitset<kRegisters>;
-
-// One instruction, taken apart and checked against the program's pools.
-struct Instruction {
-  int32_t opcode = -1;
-  std::vector<int32_t> reads, writes;
-  int32_t target = -1;  // where it may jump to
-};
-
-class Decoder {
- public:
-  Decoder(const Program& p, const Code& code) : p_(p), code_(code) {}
-  bool more() const { return at_ < code_.size(); }
-  size_t at() const { return at_; }
-
-  void take(Instruction& i) {
-    i.reads.clear();
-    i.writes.clear();
-    i.target = -1;
-    i.opcode = next();
-    check(i.opcode >= 0 && i.opcode < I_COUNT, "an unknown instruction");
-    for (const char* o = kOperands[i.opcode]; *o; o++) operand(i, *o);
-    if (i.opcode == I_ITERATE || i.opcode == I_PICK || i.opcode == I_LEAST) i.reads.push_back(i.writes[0]);
-  }
-
- private:
-  int32_t next() {
-    check(at_ < code_.size(), "an instruction is cut off");
-    return code_[at_++];
-  }
-  int32_t below(size_t limit, const char* what) {
-    int32_t v = next();
-    check(v >= 0 && size_t(v) < limit, what);
-    return v;
-  }
-  int32_t reg(int32_t v) {
-    check(v >= 0 && v < kRegisters, "a register is out of range");
-    return v;
-  }
-  void constant(const Instruction& i) {
-    int32_t v = below(p_.constants.size(), "a constant is out of range");
-    check(i.opcode != I_GET_MEMBER || p_.constants[size_t(v)].tag == Tag::Str, "a member's name must be text");
-    check(i.opcode != I_RECORD || (p_.constants[size_t(v)].tag == Tag::Seq && p_.constants[size_t(v)].q.form), "a record has a form");
-  }
-  void number(const Instruction& i) {
-    int32_t v = next();
-    if (i.opcode == I_DTYPE_IN) return;  // a mask
-    check(v >= 0 && v < 1 << 16, "a number is out of range");
-    check(i.opcode != I_UNARY || v < U_COUNT, "an unknown operator");
-    check(i.opcode != I_BINARY || v < B_COUNT, "an unknown operator");
-  }
-
-  void operand(Instruction& i, char kind) {
-    switch (kind) {
-      case 'd': i.writes.push_back(reg(next())); break;
-      case 'r': i.reads.push_back(reg(next())); break;
-      case 'R':
-        if (int32_t v = next(); v != -1) i.reads.push_back(reg(v));
-        break;
-      case 'k': constant(i); break;
-      case 'n': number(i); break;
-      case 'j': i.target = below(code_.size(), "a jump leads out of the code"); break;
-      case 's': below(p_.sets.size(), "an op set is out of range"); break;
-      case 'S':
-        if (code_.size() > at_ && code_[at_] == -1) next();
-        else below(p_.sets.size(), "an op set is out of range");
-        break;
-      case 'o': below(op_count(), "an op is out of range"); break;
-      case 'O':
-        if (code_.size() > at_ && code_[at_] == -1) next();
-        else below(op_count(), "an op is out of range");
-        break;
-      case 'b': below(p_.builtins.size(), "a built-in is out of range"); break;
-      case 'f': below(p_.functions.size(), "a function is out of range"); break;
-      case 'x': below(p_.extern_names.size(), "an extern is out of range"); break;
-      case 'v': {
-        int32_t n = below(kRegisters, "too many operands");
-        check(i.opcode != I_FUNCTION || uint32_t(n) <= kMostParameters, "a function takes too many arguments");
-        while (n--) i.reads.push_back(reg(next()));
-        break;
-      }
-      case 'V':
-        for (int32_t n = below(kRegisters, "too many operands"); n--;) i.writes.push_back(reg(next()));
-        break;
-      case 'a':
-        for (int32_t n = below(64, "too many attributes"); n--;) {
-          below(64, "an attribute is out of range");
-          i.reads.push_back(reg(next()));
-        }
-        break;
-      case 'w':
-        for (int32_t n = below(kRegisters, "too many sources"); n--;) {
-          int32_t v = next();
-          i.reads.push_back(reg(v < 0 ? -(v + 1) : v));
-        }
-        break;
-    }
-  }
-
-  const Program& p_;
-  const Code& code_;
-  size_t at_ = 0;
-};
-
-}  // namespace
-
-// One pass over the code: what is written before each instruction, on every way to it. A jump back must find at its target no
-// more than what it has itself.
-uint32_t validate(const Program& p, const Code& code, uint32_t inputs) {
-  uint32_t used = std::min(inputs, uint32_t(kRegisters));
-  std::vector<bool> starts(code.size(), false);
-  std::vector<Registers> before(code.size());
-  std::map<size_t, Registers> arriving;
-  Registers written;
-  for (uint32_t k = 0; k < inputs && k < kRegisters; k++) written.set(k);
-  std::vector<size_t> targets;
-  bool reached = true;
-  Decoder decoder(p, code);
-  Instruction i;
-  while (decoder.more()) {
-    size_t place = decoder.at();
-    if (auto found = arriving.find(place); found != arriving.end()) {
-      written = reached ? written & found->second : found->second;
-      reached = true;
-    }
-    if (!reached) written.set();  // never run
-    starts[place] = true;
-    before[place] = written;
-    decoder.take(i);
-    for (int32_t r : i.reads) check(written[size_t(r)], "a register is read before it is written");
-    Registers after = written;
-    for (int32_t r : i.writes) {
-      after.set(size_t(r));
-      used = std::max(used, uint32_t(r) + 1);
-    }
-    if (i.target >= 0) {
-      size_t to = size_t(i.target);
-      const Registers& carried = i.opcode == I_ITERATE ? written : after;  // at its end there is no item
-      if (to > place) {
-        auto [found, first] = arriving.emplace(to, carried);
-        if (!first) found->second &= carried;
-      } else {
-        check(starts[to] && (before[to] & ~carried).none(), "a jump back leads to code that needs more registers");
-      }
-      targets.push_back(to);
-    }
-    written = after;
-    reached = i.opcode != I_RETURN && i.opcode != I_FAIL && i.opcode != I_JUMP;
-  }
-  check(!code.empty() && !reached, "the code does not end");
-  for (size_t t : targets) check(starts[t], "a jump leads into the middle of an instruction");
-  return used;
-}
-
-namespace {
-
 // An op, or "CONST 0", "CONST 1", "CONST -1": a constant of that value.
 void read_member(std::string_view name, OpSet& set) {
   static const std::string_view constants[kConstSymbols] = {"CONST 0", "CONST 1", "CONST -1"};
@@ -371,12 +212,8 @@ void read_member(std::string_view name, OpSet& set) {
     for (size_t k = 0; k < kConstSymbols; k++) set.set(op_count() + k);
 }
 
-void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) {
-  Reader r(bytes, size, p);
-  check(r.bytes() == "rulegrad 1", "not a compiled rule program of this version");
-  check((r.number() != 0) == op_table, "an op table was expected, or was not");
-  if (op_table) read_ops(r);
-  check(table_loaded(), "no op table is loaded");
+// What rules are made of: constants, sets of ops, the names of what they call, their own names, and code.
+void read_pools(Reader& r, Program& p) {
   uint32_t n = r.count();
   for (uint32_t k = 0; k < n; k++) p.constants.push_back(r.value());
   n = r.count();
@@ -408,7 +245,10 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     for (auto& word : code) word = r.number();
     p.codes.push_back(std::move(code));
   }
-  n = r.count();
+}
+
+void read_functions(Reader& r, Program& p) {
+  uint32_t n = r.count();
   for (uint32_t k = 0; k < n; k++) {
     RuleFunction f;
     f.name = r.text();
@@ -421,40 +261,41 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     p.functions.push_back(std::move(f));
   }
   for (auto& f : p.functions) read_dispatch(r, p, f.dispatch);
+}
+
+void read_pass(Reader& r, Program& p) {
+  p.passes.emplace_back();
+  Pass& pass = p.passes.back();
+  pass.name = r.text();
+  int kind = r.number();
+  check(kind >= 0 && kind <= int(PassKind::ChooseFirst), "an unknown kind of pass");
+  pass.kind = PassKind(kind);
+  pass.function = r.number();
+  check(pass.function >= -1 && pass.function < int(p.functions.size()), "a function is out of range");
+  check(pass.kind != PassKind::Reverse || pass.function >= 0, "a reverse pass needs a function");
+  pass.normal = r.number();
+  pass.fuel = uint32_t(r.number());
+  read_dispatch(r, p, pass.dispatch);
+  uint32_t n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    Priority q{};
+    q.op = r.op();
+    q.attribute = r.number();
+    q.value = r.value();
+    q.priority = r.number();
+    pass.priorities.push_back(q);
+  }
   n = r.count();
   for (uint32_t k = 0; k < n; k++) {
-    p.passes.emplace_back();
-    Pass& pass = p.passes.back();
-    pass.name = r.text();
-    int kind = r.number();
-    check(kind >= 0 && kind <= int(PassKind::ChooseFirst), "an unknown kind of pass");
-    pass.kind = PassKind(kind);
-    pass.function = r.number();
-    check(pass.function >= -1 && pass.function < int(p.functions.size()), "a function is out of range");
-    check(pass.kind != PassKind::Reverse || pass.function >= 0, "a reverse pass needs a function");
-    pass.normal = r.number();
-    pass.fuel = uint32_t(r.number());
-    read_dispatch(r, p, pass.dispatch);
-    uint32_t m = r.count();
-    for (uint32_t j = 0; j < m; j++) {
-      Priority q{};
-      q.op = r.op();
-      q.attribute = r.number();
-      q.value = r.value();
-      q.priority = r.number();
-      pass.priorities.push_back(q);
-    }
-    m = r.count();
-    for (uint32_t j = 0; j < m; j++) {
-      uint32_t op = r.op();
-      pass.prefixes.emplace_back(op, r.text());
-    }
-    read_gatherings(r, p, pass);
-    p.pass_names[pass.name->text] = k;
+    uint32_t op = r.op();
+    pass.prefixes.emplace_back(op, r.text());
   }
-  check_nested(p);
-  check_choices(p);
-  n = r.count();
+  read_gatherings(r, p, pass);
+  p.pass_names[pass.name->text] = p.passes.size() - 1;
+}
+
+void read_target(Reader& r, Program& p) {
+  uint32_t n = r.count();
   for (uint32_t k = 0; k < n; k++) {
     uint32_t dtype = r.dtype();
     p.type_names[dtype] = r.text();
@@ -464,8 +305,11 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     std::string name(r.bytes());
     p.limits[name] = r.value();
   }
-  check(r.done(), "there is something after the program's end");
-  std::vector<uint32_t> inputs(p.codes.size(), kRegisters);  // by code: how many registers hold something when it starts
+}
+
+// By code: how many registers hold something when it starts.
+std::vector<uint32_t> inputs_of_codes(const Program& p, bool op_table) {
+  std::vector<uint32_t> inputs(p.codes.size(), kRegisters);
   auto runs = [&](int code, size_t count) {
     if (code >= 0) inputs[size_t(code)] = std::min(inputs[size_t(code)], uint32_t(count));
   };
@@ -476,75 +320,50 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
   }
   for (auto& f : p.functions)
     for (auto& a : f.dispatch.alternatives) runs(int(a.code), f.parameters);
-  if (op_table) {
-    check_op_codes(p);
-    for (size_t k = 0; k < op_count(); k++) {
-      const OpInfo& o = op_info(uint32_t(k));
-      runs(o.code_shape, 1);
-      for (auto& c : o.checks) runs(c.first, 1);
-      runs(o.code_eval, o.parameters.size());
-      runs(o.code_low, 2 * o.parameters.size());
-      runs(o.code_high, 2 * o.parameters.size());
-      runs(o.code_identity, 0);
-    }
+  if (!op_table) return inputs;
+  for (size_t k = 0; k < op_count(); k++) {
+    const OpInfo& o = op_info(uint32_t(k));
+    runs(o.code_shape, 1);
+    for (auto& c : o.checks) runs(c.first, 1);
+    runs(o.code_eval, o.parameters.size());
+    runs(o.code_low, 2 * o.parameters.size());
+    runs(o.code_high, 2 * o.parameters.size());
+    runs(o.code_identity, 0);
   }
+  return inputs;
+}
+
+void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) {
+  Reader r(bytes, size, p);
+  check(r.bytes() == "rulegrad 1", "not a compiled rule program of this version");
+  check((r.number() != 0) == op_table, "an op table was expected, or was not");
+  if (op_table) read_ops(r);
+  check(table_loaded(), "no op table is loaded");
+  read_pools(r, p);
+  read_functions(r, p);
+  uint32_t passes = r.count();
+  for (uint32_t k = 0; k < passes; k++) read_pass(r, p);
+  check_nested(p);
+  check_choices(p);
+  read_target(r, p);
+  check(r.done(), "there is something after the program's end");
+  if (op_table) check_op_codes(p);
+  const std::vector<uint32_t> inputs = inputs_of_codes(p, op_table);
   for (size_t k = 0; k < p.codes.size(); k++) p.used.push_back(validate(p, p.codes[k], inputs[k]));
   find_folds(p);
   find_root_costs(p);
   renew_stamps(p);
 }
 
-}  // namespace
-
-// Whether code sees nothing of the sources of its node, which is in the first register, but how many they are, their dtypes and shapes.
-static bool sees_shapes_alone(const Program& p, const Code& code) {
-  auto is_seen = [&](int builtin) {
-    constexpr std::string_view seen[] = {"shape", "rank", "size",   "dtype", "srcs", "len", "prod",
-                                         "iota",  "zip",  "sorted", "all",   "any",  "min", "max"};
-    return std::any_of(std::begin(seen), std::end(seen), [&](std::string_view name) { return builtin == find_builtin(name); });
-  };
-  Decoder decoder(p, code);
-  Instruction i;
-  Registers dtypes;
-  while (decoder.more()) {
-    const size_t at = decoder.at();
-    decoder.take(i);
-    for (int32_t k : i.writes) {
-      if (k == 0) return false;
-      dtypes[size_t(k)] = i.opcode == I_BUILTIN && p.builtins[size_t(code[at + 2])] == find_builtin("dtype");
-    }
-    switch (i.opcode) {
-      case I_GET_ATTR:
-        if (i.reads[0] != 0) return false;
-        break;
-      case I_GET_MEMBER:
-        if (!dtypes[size_t(i.reads[0])]) return false;
-        break;
-      case I_BUILTIN:
-        if (!is_seen(p.builtins[size_t(code[at + 2])])) return false;
-        break;
-      case I_GET_VALUE:
-      case I_IS_CONST:
-      case I_CONST_IS:
-      case I_IS_OP:
-      case I_IN_SET:
-      case I_GET_OP:
-      case I_FUNCTION:
-      case I_EXTERN:
-      case I_SAME:
-      case I_NOT_SAME:
-      case I_CHAIN: return false;
-      default: break;
-    }
-  }
-  return true;
-}
-
-static bool has_shape_of_shapes(const Program& p, const OpInfo& o) {
+bool has_shape_of_shapes(const Program& p, const OpInfo& o) {
   auto sees = [&](int code) { return sees_shapes_alone(p, p.codes[size_t(code)]); };
   return (o.shape_rule != ShapeRule::Code || sees(o.code_shape)) &&
          std::all_of(o.checks.begin(), o.checks.end(), [&](const auto& check) { return sees(check.first); });
 }
+
+}  // namespace
+
+const Program& op_table_program() { return g_op_table; }
 
 void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) {
   if (!op_table) return read_program(p, bytes, size, false);

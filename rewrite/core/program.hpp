@@ -212,9 +212,15 @@ struct Program {
 
 // New stamps for the passes: what they leave as it is has to be found again.
 void renew_stamps(Program& p);
-// How many registers the code uses. Throws BytecodeError when it is malformed: it may only read registers that are written before, of
-// which the first `inputs` are when it starts.
+// What a compiled program must be, and what is wrong where it is not.
+inline void check(bool ok, const char* what) {
+  if (!ok) throw BytecodeError(what);
+}
+// instructions.cpp: how many registers the code uses. Throws BytecodeError when it is malformed: it may only read registers that are written before,
+// of which the first `inputs` are when it starts.
 uint32_t validate(const Program& p, const Code& code, uint32_t inputs);
+// Whether code sees nothing of the sources of its node, which is in the first register, but how many they are, their dtypes and shapes.
+bool sees_shapes_alone(const Program& p, const Code& code);
 void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table);
 const Program& op_table_program();
 

@@ -1,7 +1,7 @@
 """Processes made by fork: most drivers' state does not survive one, and using it hangs or crashes.
 
 A lock that another thread holds at a fork is never let go in the child, where that thread is not. So all locks of the
-package are made here, and are new ones in a child; the engine sees to its own (`rewrite/core/module.cpp`).
+package are made here, and are new ones in a child; the engine sees to its own (`rewrite/core/forks.cpp`).
 """
 
 from __future__ import annotations
