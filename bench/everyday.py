@@ -2,9 +2,9 @@
 
     python bench/everyday.py [--json] [--quick] [--device NAME] [--dtype NAME] [WORD ...]
 
-Programs of a few lines (bench/everyday_cases.py), of which some are losses that are differentiated. Each is
-captured (`rulegrad.jit`) and timed beside torch's eager one, with as many threads; the values are compared. WORD: only
-those whose names have it. --quick: fewer repeats.
+Programs of a few lines (bench/everyday_cases.py), and losses that are differentiated (bench/everyday_losses.py). Each
+is captured (`rulegrad.jit`) and timed beside torch's eager one, with as many threads; the values are compared. WORD:
+only those whose names have it. --quick: fewer repeats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 
 import rulegrad
 from common import Row, arguments, find, note, report
-from everyday_cases import FORWARD, LOSSES, Case
+from everyday_cases import FORWARD, Case
+from everyday_losses import LOSSES
 from rulegrad.nn import functional
 
 TOLERANCE = {"float32": 1e-3, "float64": 1e-9, "float16": 2e-2, "bfloat16": 5e-2}

@@ -28,7 +28,7 @@ import numpy as np
 import common  # noqa: F401  (finds a developer build)
 from fuzz_idioms import IDIOMS
 from fuzz_idioms import NOT_SMOOTH as NOT_SMOOTH_IDIOMS
-from fuzz_making import KINDS, NOT_SMOOTH, Maker
+from fuzz_making import Maker
 from fuzz_programs import (
     COMPLEX,
     FLOATS,
@@ -42,6 +42,7 @@ from fuzz_programs import (
     literal,
     numpy_dtype,
 )
+from fuzz_steps import KINDS, NOT_SMOOTH
 
 RUNS = 3
 MORE_RUNS = 60  # where a result differs, before it counts: one value in a thousand is that near to the next integer

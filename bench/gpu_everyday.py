@@ -2,7 +2,7 @@
 
     python bench/gpu_everyday.py [--device NAME] [--dtype NAME] [--scale N] [--jobs N] [--top N] [WORD ...]
 
-The programs are those of bench/everyday_cases.py. rulegrad's time is that of its kernels by the device's own clock, and
+The programs are those of bench/everyday.py. rulegrad's time is that of its kernels by the device's own clock, and
 that of a captured call; PyTorch's is that of a replayed graph of its kernels (of an eager call where it cannot be
 captured, marked `e`), and of an eager call. --scale: as many times the first size of each shape, where a program can be
 called so. --jobs: so many processes compile before anything is timed. --top: so many kernels are printed below a
@@ -23,7 +23,8 @@ import numpy as np
 import common
 import everyday
 import rulegrad
-from everyday_cases import FORWARD, LOSSES, Case
+from everyday_cases import FORWARD, Case
+from everyday_losses import LOSSES
 from rulegrad.runtime import devices
 
 RUNS = 8
