@@ -19,6 +19,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,24 +93,45 @@ def alone(collectives: dict[Any, int]) -> float:
     return seconds
 
 
+def placed(name: str, samples: int, on_mesh: str, kind: str) -> tuple[Any, Any, Any]:
+    """A network, inputs and targets, as they lie on the mesh."""
+    from rulegrad import Tensor, communication
+    from rulegrad.distributed import Mesh, data_parallel, fully_sharded, shard
+
+    model, (x, y) = network(name), batch(name, samples)
+    if on_mesh == "none":
+        return model, Tensor(x), Tensor(y)
+    parts = int(on_mesh.partition("*")[2] or communication.world().size)
+    mesh = Mesh({"data": parts}, device=None if on_mesh == "mesh" else on_mesh)
+    model = fully_sharded(model, mesh) if kind == "full" else data_parallel(model, mesh)
+    lines = name == "image"
+    return model, shard(x, mesh, data=2 if lines else 0), shard(y, mesh, data=1 if lines else 0)
+
+
+def timed(step: Callable[[], Any], steps: int) -> list[tuple[float, float]]:
+    """Of each step its seconds, and those of them in which it waited."""
+    from rulegrad import communication
+
+    communication.reset_counters()
+    times, waited = [], 0.0
+    for _ in range(steps):
+        begun, before = time.perf_counter(), waited
+        step()
+        took = time.perf_counter() - begun
+        waited = sum(one.seconds for one in communication.counters().values())
+        times.append((took, waited - before))
+    return times
+
+
 def measure(name: str, samples: int, on_mesh: str, kind: str, steps: int) -> None:
     """On a rank: prints the time of a step, the bytes sent, the waits, and the processor time of the first step.
 
     on_mesh: "none", "mesh" of the ranks, or the device whose parts are the mesh.
     """
-    from rulegrad import Tensor, communication, optim
+    from rulegrad import communication, optim
     from rulegrad.communication.counting import started
-    from rulegrad.distributed import Mesh, data_parallel, fully_sharded, shard
 
-    model, (x, y) = network(name), batch(name, samples)
-    if on_mesh == "none":
-        inputs, targets = Tensor(x), Tensor(y)
-    else:
-        parts = int(on_mesh.partition("*")[2] or communication.world().size)
-        mesh = Mesh({"data": parts}, device=None if on_mesh == "mesh" else on_mesh)
-        model = fully_sharded(model, mesh) if kind == "full" else data_parallel(model, mesh)
-        lines = name == "image"
-        inputs, targets = shard(x, mesh, data=2 if lines else 0), shard(y, mesh, data=1 if lines else 0)
+    model, inputs, targets = placed(name, samples, on_mesh, kind)
     optimizer = optim.AdamW(model.parameters(), lr=1e-3)
 
     @rulegrad.jit
@@ -126,15 +148,7 @@ def measure(name: str, samples: int, on_mesh: str, kind: str, steps: int) -> Non
     first = time.process_time() - begun
     for _ in range(3):
         step(inputs, targets)
-    communication.reset_counters()
-    times: list[tuple[float, float]] = []  # of each step, and the part of it in which it waited
-    waited = 0.0
-    for _ in range(steps):
-        begun, before = time.perf_counter(), waited
-        step(inputs, targets).realize()
-        took = time.perf_counter() - begun
-        waited = sum(one.seconds for one in communication.counters().values())
-        times.append((took, waited - before))
+    times = timed(lambda: step(inputs, targets).realize(), steps)
     sent = sum(one.bytes for one in communication.counters().values()) / max(steps, 1)
     by_step = {of: calls // max(steps, 1) for of, calls in started().items()}
     all_alone = alone(by_step) if on_mesh == "mesh" else 0.0

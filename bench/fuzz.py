@@ -415,7 +415,7 @@ def programs_of(seed: int, count: int, with_views: bool, larger: Sequence[int] =
     ]
 
 
-def main() -> None:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="numpy")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first program")
@@ -426,7 +426,11 @@ def main() -> None:
         "--sizes", type=int, default=1, help="run each program at so many sizes, by plans for all of them where it can"
     )
     parser.add_argument("--json", metavar="FILE", help="write what was found")
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = parsed()
     with_views, begin, done = aliasing(), time.perf_counter(), 0
     failures: list[dict[str, Any]] = []
     step = 1 if given.captured else BATCHES.get(given.device.partition(":")[0], 1)

@@ -79,44 +79,51 @@ class Result:
         self.share = self.peer_seconds / self.seconds if self.peer_seconds else None
 
 
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def normalized(x: Any) -> Any:
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+
+
+def layer_norm(x: Tensor) -> Tensor:
+    centred = x - x.mean(1, keepdim=True)
+    return centred / ((centred * centred).mean(1, keepdim=True) + 1e-5).sqrt()
+
+
+def torch_layer_norm(torch: Any, x: Any) -> Any:
+    return torch.nn.functional.layer_norm(x, x.shape[1:])
+
+
+def attended(q: Any, k: Any, v: Any) -> Any:
+    return softmax(q @ k.T / np.sqrt(q.shape[-1])) @ v
+
+
+def torch_convolution(torch: Any, x: Any, w: Any) -> Any:
+    return torch.nn.functional.conv2d(x, w, padding=1)
+
+
+def convolution(x: Any, w: Any) -> Any:
+    taps = np.lib.stride_tricks.sliding_window_view(np.pad(x, [(0, 0)] * 2 + [(1, 1)] * 2), (3, 3), (2, 3))
+    return np.einsum("ncyxij,ocij->noyx", taps, w)
+
+
+def torch_attention(torch: Any, q: Any, k: Any, v: Any, is_causal: bool = False) -> Any:
+    four_axes = [x[None, None] for x in (q, k, v)]
+    return torch.nn.functional.scaled_dot_product_attention(*four_axes, is_causal=is_causal)[0, 0]
+
+
+def attended_before(q: Any, k: Any, v: Any) -> Any:
+    """Of a query the keys up to its own."""
+    scores = q @ k.T / np.sqrt(q.shape[-1])
+    return softmax(np.where(np.arange(len(q))[:, None] >= np.arange(len(k)), scores, -np.inf)) @ v
+
+
 def cases(n: int, width: int, ways: dict[str, str]) -> list[Case]:
     """The cases for matrices of n rows and columns, and n rows of a width; ways to copy tiles, and their rule files."""
-    rows = (n, width)
-
-    def softmax(x: Any) -> Any:
-        e = np.exp(x - x.max(1, keepdims=True))
-        return e / e.sum(1, keepdims=True)
-
-    def normalized(x: Any) -> Any:
-        return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
-
-    def layer_norm(x: Tensor) -> Tensor:
-        centred = x - x.mean(1, keepdim=True)
-        return centred / ((centred * centred).mean(1, keepdim=True) + 1e-5).sqrt()
-
-    def torch_layer_norm(torch: Any, x: Any) -> Any:
-        return torch.nn.functional.layer_norm(x, x.shape[1:])
-
-    def attended(q: Any, k: Any, v: Any) -> Any:
-        return softmax(q @ k.T / np.sqrt(q.shape[-1])) @ v
-
-    def torch_convolution(torch: Any, x: Any, w: Any) -> Any:
-        return torch.nn.functional.conv2d(x, w, padding=1)
-
-    def convolution(x: Any, w: Any) -> Any:
-        taps = np.lib.stride_tricks.sliding_window_view(np.pad(x, [(0, 0)] * 2 + [(1, 1)] * 2), (3, 3), (2, 3))
-        return np.einsum("ncyxij,ocij->noyx", taps, w)
-
-    def torch_attention(torch: Any, q: Any, k: Any, v: Any, is_causal: bool = False) -> Any:
-        four_axes = [x[None, None] for x in (q, k, v)]
-        return torch.nn.functional.scaled_dot_product_attention(*four_axes, is_causal=is_causal)[0, 0]
-
-    def attended_before(q: Any, k: Any, v: Any) -> Any:
-        """Of a query the keys up to its own."""
-        scores = q @ k.T / np.sqrt(q.shape[-1])
-        return softmax(np.where(np.arange(len(q))[:, None] >= np.arange(len(k)), scores, -np.inf)) @ v
-
-    one, two = (rows,), (rows, rows)
+    one, two = ((n, width),), ((n, width),) * 2
     channels, side = (64, 56) if n >= 4096 else (8, 14)
     images, weights = (max(n // 256, 4), channels, side, side), (channels, channels, 3, 3)
     heads, wide_heads = ((n, 64),) * 3, ((n, 128),) * 3

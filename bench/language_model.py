@@ -66,64 +66,75 @@ def of_llama_cpp(path: Path, threads: int) -> Model:
     return model
 
 
-def of_torch(path: Path, threads: int) -> Model:
+class OfTorch:
     """The same architecture in float32."""
-    import torch
-    from torch.nn import functional
 
-    from rulegrad import nn
+    def __init__(self, path: Path, threads: int) -> None:
+        import torch
 
-    torch.set_num_threads(threads)
-    file = nn.gguf.open_gguf(path)
-    values = file.metadata
-    heads, groups = values["llama.attention.head_count"], values["llama.attention.head_count_kv"]
-    width, epsilon = values["llama.embedding_length"], values["llama.attention.layer_norm_rms_epsilon"]
-    size = width // heads
-    weights = {}
-    for name in file:
-        tensor = file[name]
-        floats = tensor.floats() if isinstance(tensor, nn.QuantizedMatrix) else tensor
-        weights[name] = torch.from_numpy(np.array(floats.numpy()))
-    rates = values.get("llama.rope.freq_base", 10000.0) ** (-torch.arange(0, size, 2) / size)
-    layers = values["llama.block_count"]
-    keys, caches = torch.zeros(layers, groups, 256, size), torch.zeros(layers, groups, 256, size)
+        from rulegrad import nn
 
-    def rotated(x: Any, angles: Any) -> Any:
-        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous())
-        return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+        torch.set_num_threads(threads)
+        file = nn.gguf.open_gguf(path)
+        values = file.metadata
+        self.width, self.epsilon = values["llama.embedding_length"], values["llama.attention.layer_norm_rms_epsilon"]
+        self.size = self.width // values["llama.attention.head_count"]
+        self.weights = {}
+        for name in file:
+            tensor = file[name]
+            floats = tensor.floats() if isinstance(tensor, nn.QuantizedMatrix) else tensor
+            self.weights[name] = torch.from_numpy(np.array(floats.numpy()))
+        self.rates = values.get("llama.rope.freq_base", 10000.0) ** (-torch.arange(0, self.size, 2) / self.size)
+        shape = values["llama.block_count"], values["llama.attention.head_count_kv"], 256, self.size
+        self.keys, self.caches = torch.zeros(shape), torch.zeros(shape)
 
-    def model(tokens: list[int], start: int) -> Any:
-        length, end = len(tokens), start + len(tokens)
-        angles = torch.arange(start, end)[:, None] * rates
+    def __call__(self, tokens: list[int], start: int) -> Any:
+        import torch
+
+        end = start + len(tokens)
+        angles = torch.arange(start, end)[:, None] * self.rates
         mask = torch.arange(end) <= torch.arange(start, end)[:, None]
-        x = weights["token_embd.weight"][torch.tensor(tokens)]
+        x = self.weights["token_embd.weight"][torch.tensor(tokens)]
         with torch.no_grad():
-            for k in range(layers):
-                layer = {name: weights[f"blk.{k}.{name}.weight"] for name in NAMES}
-                y = functional.rms_norm(x, (width,), layer["attn_norm"], epsilon)
-                q, key, value = (
-                    (y @ layer[name].T).view(length, -1, size).transpose(0, 1)
-                    for name in ("attn_q", "attn_k", "attn_v")
-                )
-                keys[k, :, start:end], caches[k, :, start:end] = rotated(key, angles), value
-                found = functional.scaled_dot_product_attention(
-                    rotated(q, angles)[None],
-                    keys[k : k + 1, :, :end],
-                    caches[k : k + 1, :, :end],
-                    mask,
-                    enable_gqa=True,
-                )
-                x = x + found[0].transpose(0, 1).reshape(length, width) @ layer["attn_output"].T
-                y = functional.rms_norm(x, (width,), layer["ffn_norm"], epsilon)
-                x = x + (functional.silu(y @ layer["ffn_gate"].T) * (y @ layer["ffn_up"].T)) @ layer["ffn_down"].T
-            x = functional.rms_norm(x[-1], (width,), weights["output_norm.weight"], epsilon)
-            return (x @ weights.get("output.weight", weights["token_embd.weight"]).T).numpy()
+            for k in range(len(self.keys)):
+                x = self._layer(k, x, start, angles, mask)
+            x = self._normed(x[-1], self.weights["output_norm.weight"])
+            return (x @ self.weights.get("output.weight", self.weights["token_embd.weight"]).T).numpy()
 
-    return model
+    def _layer(self, k: int, x: Any, start: int, angles: Any, mask: Any) -> Any:
+        from torch.nn import functional
+
+        layer = {name: self.weights[f"blk.{k}.{name}.weight"] for name in NAMES}
+        length, end = len(x), start + len(x)
+        y = self._normed(x, layer["attn_norm"])
+        q, key, value = (
+            (y @ layer[name].T).view(length, -1, self.size).transpose(0, 1) for name in ("attn_q", "attn_k", "attn_v")
+        )
+        self.keys[k, :, start:end], self.caches[k, :, start:end] = rotated(key, angles), value
+        found = functional.scaled_dot_product_attention(
+            rotated(q, angles)[None], self.keys[k : k + 1, :, :end], self.caches[k : k + 1, :, :end], mask,
+            enable_gqa=True,
+        )  # fmt: skip
+        x = x + found[0].transpose(0, 1).reshape(length, self.width) @ layer["attn_output"].T
+        y = self._normed(x, layer["ffn_norm"])
+        return x + (functional.silu(y @ layer["ffn_gate"].T) * (y @ layer["ffn_up"].T)) @ layer["ffn_down"].T
+
+    def _normed(self, x: Any, weight: Any) -> Any:
+        from torch.nn import functional
+
+        return functional.rms_norm(x, (self.width,), weight, self.epsilon)
+
+
+def rotated(x: Any, angles: Any) -> Any:
+    """Pairs of features turned by angles."""
+    import torch
+
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
 
 NAMES = ("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down")
-MAKERS = {"rulegrad": of_rulegrad, "llama.cpp": of_llama_cpp, "torch": of_torch}
+MAKERS = {"rulegrad": of_rulegrad, "llama.cpp": of_llama_cpp, "torch": OfTorch}
 
 
 def measured(library: str, path: Path, threads: int, seconds: float) -> dict[str, Any]:

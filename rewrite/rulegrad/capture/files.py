@@ -284,20 +284,7 @@ def _programs(device: str, captured: Sequence[Captured]) -> list[tuple[str, str,
 def _bound(described: dict[str, Any], walk: Walk, name: str) -> Captured:
     tensors = {walk.name(place): tensor for place, tensor in reversed(walk.tensors)}
     objects = {walk.name(place): item for place, item in walk.items()}
-    outside = []
-    for path, kind, requires_grad, leaf in described["outside"]:
-        tensor = tensors.get(path)
-        if tensor is None:
-            raise CaptureError(
-                f"load: {name} needs the tensor {path}, which is not there; an optimizer makes its state in its first "
-                "step, or in load_state_dict"
-            )
-        if needs_buffer(tensor) and is_on_mesh([tensor._uop]):
-            realize_all([tensor])
-        here = (*kind_of(tensor), tensor._requires_grad, tensor._leaf)
-        if here != (*kind, requires_grad, leaf):
-            raise CaptureError(f"load: {path} is {here} (shape, dtype, device, requires_grad, leaf), and was {kind}")
-        outside.append(tensor)
+    outside = _bound_outside(described, tensors, name)
     owners = []
     for path, attribute, value in described["owners"]:
         owner = objects.get(path)
@@ -322,6 +309,25 @@ def _bound(described: dict[str, Any], walk: Walk, name: str) -> Captured:
         outside,
         guards,
     )
+
+
+def _bound_outside(described: dict[str, Any], tensors: dict[str, Tensor], name: str) -> list[Tensor]:
+    """The tensors that a function reads or changes without being given them: they must be what they were."""
+    outside = []
+    for path, kind, requires_grad, leaf in described["outside"]:
+        tensor = tensors.get(path)
+        if tensor is None:
+            raise CaptureError(
+                f"load: {name} needs the tensor {path}, which is not there; an optimizer makes its state in its first "
+                "step, or in load_state_dict"
+            )
+        if needs_buffer(tensor) and is_on_mesh([tensor._uop]):
+            realize_all([tensor])
+        here = (*kind_of(tensor), tensor._requires_grad, tensor._leaf)
+        if here != (*kind, requires_grad, leaf):
+            raise CaptureError(f"load: {path} is {here} (shape, dtype, device, requires_grad, leaf), and was {kind}")
+        outside.append(tensor)
+    return outside
 
 
 def _bound_part(part: Part) -> Part:

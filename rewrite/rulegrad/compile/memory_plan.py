@@ -71,11 +71,7 @@ def plan_memory(
     made = range(inputs, len(sizes))
     ends = {number for number in outputs if number >= inputs}
     inner = [number for number in made if number not in ends]
-    orders: list[Callable[[int], tuple[int, ...]]] = [
-        lambda number: (-sizes[number], -lives[number][1]),
-        lambda number: (-sizes[number], lives[number][0]),
-        lambda number: (-sizes[number], lives[number][0] - lives[number][1]),
-    ]
+    orders = _orders(inner, sizes, lives)
     bound = _bound(lives, sizes, made, len(steps))
     by_life = sorted(ends, key=lambda number: lives[number])
 
@@ -83,10 +79,7 @@ def plan_memory(
         """The first of the placings with the fewest bytes; None where each takes as many as `most`."""
         best = None
         for order in orders:
-            placed = sorted(inner, key=order)
-            found = _Placed(
-                *place_buffers(sizes, lives, list(allowed), taken, by_life, list(own.items()), placed, most)
-            )
+            found = _Placed(*place_buffers(sizes, lives, list(allowed), taken, by_life, list(own.items()), order, most))
             if most is None or found.nbytes < most:
                 best, most = found, found.nbytes
         return best
@@ -103,6 +96,16 @@ def plan_memory(
         best.nbytes,
         bound,
     )
+
+
+def _orders(numbers: Sequence[int], sizes: Sequence[int], lives: Sequence[_Life]) -> list[list[int]]:
+    """Orders in which buffers are placed: the largest first; equal ones by their ends, starts or how long they live."""
+    keys: list[Callable[[int], tuple[int, ...]]] = [
+        lambda number: (-sizes[number], -lives[number][1]),
+        lambda number: (-sizes[number], lives[number][0]),
+        lambda number: (-sizes[number], lives[number][0] - lives[number][1]),
+    ]
+    return [sorted(numbers, key=key) for key in keys]
 
 
 class _Placed(NamedTuple):

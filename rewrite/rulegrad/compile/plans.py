@@ -357,21 +357,15 @@ def record(
         return None
     most = _LARGE if getattr(device, "has_arenas", True) else 0
     count = plan.schedule.inputs
-    kept = {memory.block_of[number - count] for number in plan.schedule.outputs if number >= count}
-    # what is sent or received has memory of its own
-    communicating = any(isinstance(launch.executable, Communication) for launch in launches)
-    sent = {
-        memory.block_of[number - count]
-        for launch in launches
-        if isinstance(launch.executable, Communication)
-        for number in launch.buffers
-        if number >= count
-    }
+    communications = [launch for launch in launches if isinstance(launch.executable, Communication)]
+    # results, and what is sent or received
+    apart = [*plan.schedule.outputs, *(number for launch in communications for number in launch.buffers)]
+    own = {memory.block_of[number - count] for number in apart if number >= count}
     bound, places, offsets, end = [], [], [], 0
     for number, block in enumerate(blocks):
         if isinstance(block, int):
             continue
-        if number in kept or number in sent or block.nbytes > most:
+        if number in own or block.nbytes > most:
             bound.append(number)
         else:
             places.append(number)
@@ -382,7 +376,7 @@ def record(
     at |= {number: count + k for k, number in enumerate(bound)}
     at |= {number: all_bound + k for k, number in enumerate(places)}
     buffers = [*range(count), *(at[number] for number in memory.block_of), all_bound - 1]  # the last: the flags
-    if communicating:
+    if communications:
         program = program_of(in_order(launches, buffers), lambda kernels: recorder(kernels, all_bound, offsets))
     else:
         program = recorder(

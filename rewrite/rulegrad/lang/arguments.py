@@ -17,9 +17,26 @@ def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[synt
         if len(call.arguments) != len(parameters):
             raise _wrong_count(definition, call)
         return call.arguments
+    given, copied = _given(definition, call)
+    if copied and len(given) == len(parameters):
+        raise _error("duplicate-key", "nothing is copied: all fields are given", copied.span, "leave `..` out")
+    missing = [parameter for parameter in parameters if parameter not in given]
+    if missing and not copied:
+        message = f"{label} is called without {', '.join(f'`{name}`' for name in missing)}"
+        raise _error("wrong-argument-count", message, call.span, "give each of its " + _noun(definition) + "s")
+    return tuple(
+        syntax.Member(copied.span, copied.value, name) if copied and name not in given else given[name]
+        for name in parameters
+    )
+
+
+def _given(
+    definition: syntax.Definition, call: syntax.Call
+) -> tuple[dict[str, syntax.Expression], syntax.Attribute | None]:
+    """The arguments of a call by the names of their parameters, and `..other`. Raises RuleError."""
+    parameters, label = definition.parameters, f"`{definition.name}`"
     given: dict[str, syntax.Expression] = {}
-    copied: syntax.Expression | None = None
-    where = call.span
+    copied: syntax.Attribute | None = None
     for place, argument in enumerate(call.arguments):
         if not isinstance(argument, syntax.Attribute):
             if place >= len(parameters):
@@ -34,7 +51,7 @@ def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[synt
                 raise _error("unnamed-attribute", message, argument.span, "give its arguments one by one")
             if copied is not None:
                 raise _error("duplicate-key", "a second record to copy", argument.span, "leave one out")
-            copied, where = argument.value, argument.span
+            copied = argument
         elif argument.name not in parameters:
             hint = did_you_mean(str(argument.name), parameters) or "it has " + ", ".join(parameters)
             message = f"{label} has no {_noun(definition)} `{argument.name}`"
@@ -43,15 +60,7 @@ def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[synt
             raise _error("duplicate-key", f"`{argument.name}` is given twice", argument.span, "leave one out")
         else:
             given[argument.name] = argument.value
-    if copied is not None and len(given) == len(parameters):
-        raise _error("duplicate-key", "nothing is copied: all fields are given", where, "leave `..` out")
-    missing = [parameter for parameter in parameters if parameter not in given]
-    if missing and copied is None:
-        message = f"{label} is called without {', '.join(f'`{name}`' for name in missing)}"
-        raise _error("wrong-argument-count", message, call.span, "give each of its " + _noun(definition) + "s")
-    return tuple(
-        given[name] if copied is None or name in given else syntax.Member(where, copied, name) for name in parameters
-    )
+    return given, copied
 
 
 def _noun(definition: syntax.Definition) -> str:

@@ -46,22 +46,14 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
             return _op_call(e, x, build)
         case syntax.Call():
             return _call(e, x, build)
-        case syntax.Sequence():
-            return _sequence(e, x.items, build, x.span)
-        case syntax.Comprehension():
-            return _sequence(e, (x,), build, x.span)
+        case syntax.Sequence() | syntax.Comprehension() | syntax.SetLiteral() | syntax.Subscript() | syntax.Slice():
+            return _of_sequence(e, x, build)
         case syntax.Record():
             return _record(e, x, build)
         case Steps():
             return compile_expression(e, as_sequence(x, e.library.table.forms), True)
-        case syntax.SetLiteral():
-            return _set(e, x)
         case syntax.Conditional():
             return _conditional(e, x, build)
-        case syntax.Subscript():
-            return _subscript(e, x)
-        case syntax.Slice():
-            return _slice(e, x)
         case syntax.Member():
             return _member(e, x)
         case syntax.Multiset():
@@ -73,6 +65,25 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
         case syntax.Text():
             return compile_text(e, x, lambda e, field: _argument(e, field, True))
     raise problem("this cannot stand in an expression", x.span)
+
+
+def _of_sequence(
+    e: Emitter,
+    x: syntax.Sequence | syntax.Comprehension | syntax.SetLiteral | syntax.Subscript | syntax.Slice,
+    build: bool,
+) -> int:
+    """A sequence, or what is taken from one."""
+    match x:
+        case syntax.Sequence():
+            return _sequence(e, x.items, build, x.span)
+        case syntax.Comprehension():
+            return _sequence(e, (x,), build, x.span)
+        case syntax.SetLiteral():
+            return _set(e, x)
+        case syntax.Subscript():
+            return _subscript(e, x)
+        case syntax.Slice():
+            return _slice(e, x)
 
 
 def _constant_name(e: Emitter, name: str) -> object | None:
@@ -426,6 +437,22 @@ def _build(
     """BUILD: op or op variable, dtype, node whose attributes are taken, attributes, sources."""
     start = e.next_register
     op_register = e.names[variable].register if variable is not None else -1
+    dtype, spread, given = _attributes(e, op, variable, attributes)
+    if op == "CONST" and len(arguments) == 1:  # CONST[T](v)
+        place = list(e.library.table.ops[op].attributes).index("value")
+        given.extend((place, compile_expression(e, arguments[0], False)))
+        arguments = ()
+    sources = _sources(e, arguments, build)
+    register = e.result(start, span)
+    number = e.library.table.ops[op].number if op is not None else -1
+    e.emit("BUILD", register, number, op_register, dtype, spread, len(given) // 2, *given, len(sources), *sources)
+    return register
+
+
+def _attributes(
+    e: Emitter, op: str | None, variable: str | None, attributes: tuple[syntax.Attribute, ...]
+) -> tuple[int, int, list[int]]:
+    """The registers of the dtype and of the node whose attributes are taken, or -1; places and registers of others."""
     declared = list(e.library.table.ops[op].attributes) if op is not None else []
     dtype = spread = -1
     given: list[int] = []
@@ -442,9 +469,11 @@ def _build(
         if name not in declared:
             raise problem(f"{op or variable} has no attribute `{name}`", attribute.span)
         given.extend((declared.index(name), register))
-    if op == "CONST" and len(arguments) == 1:  # CONST[T](v)
-        given.extend((declared.index("value"), compile_expression(e, arguments[0], False)))
-        arguments = ()
+    return dtype, spread, given
+
+
+def _sources(e: Emitter, arguments: tuple[syntax.Expression, ...], build: bool) -> list[int]:
+    """The registers of sources; -(r + 1) of a sequence of them."""
     sources: list[int] = []
     for argument in arguments:
         if isinstance(argument, syntax.Splice):
@@ -453,7 +482,4 @@ def _build(
             sources.append(-(compile_expression(e, argument, build) + 1))
         else:
             sources.append(compile_expression(e, argument, build))
-    register = e.result(start, span)
-    number = e.library.table.ops[op].number if op is not None else -1
-    e.emit("BUILD", register, number, op_register, dtype, spread, len(given) // 2, *given, len(sources), *sources)
-    return register
+    return sources

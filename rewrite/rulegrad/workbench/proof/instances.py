@@ -361,19 +361,8 @@ class Generator:
         r, given = self.random, sources[0].shape if sources else shape if shape is not None else self.shape()
         self.variables += 1
         match op:
-            case "RESHAPE":
-                return {"shape": _refactored(r, given)}
-            case "PERMUTE":
-                return {"order": tuple(r.sample(range(len(given)), len(given)))}
-            case "EXPAND":
-                return {"shape": tuple(r.choice((1, 2, 3)) if n == 1 else n for n in given)}
-            case "PAD":
-                return {"before": tuple(r.randint(0, 2) for _ in given), "after": tuple(r.randint(0, 2) for _ in given)}
-            case "SHRINK":
-                begin = [r.randrange(n) for n in given]
-                return {"begin": tuple(begin), "end": tuple(r.randint(b + 1, n) for b, n in zip(begin, given))}
-            case "FLIP":
-                return {"axes": tuple(k for k in range(len(given)) if r.random() < 0.5)}
+            case "RESHAPE" | "PERMUTE" | "EXPAND" | "PAD" | "SHRINK" | "FLIP":
+                return _random_view(r, given, op)
             case "ROLL":
                 return {"axis": r.randrange(len(given)) if given else 0, "by": r.randint(-3, 3)}
             case "UNFOLD" | "FOLD":
@@ -408,6 +397,23 @@ class Generator:
 def _computes(x: syntax.Expression) -> int:
     """Computed constants last: their names are bound elsewhere in the pattern. Sequences follow what they belong to."""
     return 2 if isinstance(x, syntax.Splice) else 1 if isinstance(x, syntax.Compute) else 0
+
+
+def _random_view(r: random.Random, shape: tuple[int, ...], op: str) -> dict[str, Any]:
+    """How the elements of a shape are shown."""
+    match op:
+        case "RESHAPE":
+            return {"shape": _refactored(r, shape)}
+        case "PERMUTE":
+            return {"order": tuple(r.sample(range(len(shape)), len(shape)))}
+        case "EXPAND":
+            return {"shape": tuple(r.choice((1, 2, 3)) if n == 1 else n for n in shape)}
+        case "PAD":
+            return {"before": tuple(r.randint(0, 2) for _ in shape), "after": tuple(r.randint(0, 2) for _ in shape)}
+        case "SHRINK":
+            begin = [r.randrange(n) for n in shape]
+            return {"begin": tuple(begin), "end": tuple(r.randint(b + 1, n) for b, n in zip(begin, shape))}
+    return {"axes": tuple(k for k in range(len(shape)) if r.random() < 0.5)}  # FLIP
 
 
 def _random_windows(r: random.Random, shape: tuple[int, ...], op: str) -> dict[str, Any]:

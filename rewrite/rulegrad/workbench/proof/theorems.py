@@ -192,11 +192,15 @@ RECIPROCAL = Theorem(
         d > 1, p >= 1, x >= 0, x <= n, n >= d, e >= 0, e < d, m * d == p + e, _last(n, d) * e < p
     ),
     lambda x, n, d, m, p, e: (x * m) / p == x / d,
-    lambda x, n, d, m, p, e: _reciprocal(x, n, d, m, p, e, x / d, x % d, _last(n, d)),
+    lambda x, n, d, m, p, e: (
+        *_error_is_small(x, n, d, p, e, x / d, x % d, _last(n, d)),
+        *_quotient_is_found(x, d, m, p, e, x / d, x % d),
+    ),
 )
 
 
-def _reciprocal(x: Any, n: Any, d: Any, m: Any, p: Any, e: Any, q: Any, r: Any, last: Any) -> Steps:
+def _error_is_small(x: Any, n: Any, d: Any, p: Any, e: Any, q: Any, r: Any, last: Any) -> Steps:
+    """That x e < (d - r) p."""
     k = (n + 1) / d
     j = x - last
     return (
@@ -222,7 +226,12 @@ def _reciprocal(x: Any, n: Any, d: Any, m: Any, p: Any, e: Any, q: Any, r: Any, 
         _by(GREATER_PRODUCT, 2, d - r, p),
         z3.Implies(x > last, x * e < (d - r) * p),
         x * e < (d - r) * p,
-        # from d times the quotient back to the quotient
+    )
+
+
+def _quotient_is_found(x: Any, d: Any, m: Any, p: Any, e: Any, q: Any, r: Any) -> Steps:
+    """From d times the quotient back to the quotient: q p <= x m < (q + 1) p."""
+    return (
         x * (m * d) == x * p + x * e,
         (x * m) * d == x * p + x * e,
         x * p == (d * q) * p + r * p,

@@ -56,19 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         except RuleError as error:
             print(f"rulegrad: {error}", file=sys.stderr)
             return 2
-    dear: list[Cost] = []
-    if files:
-        try:
-            if options.costs:
-                dear = [cost for _, cost in costs(files, library_of(files))]
-            else:
-                tests = RuleTests(files, hosts=True, only={file.path for file in mine})
-                found = [*found, *analyse(files, options.target, options.verbose, Asked.about(mine), tests)]
-                found += failing(files, tests, tests.cases)
-        except RuleError as error:
-            if not error.diagnostics:
-                raise
-            found = [*found, *error.diagnostics]
+    found, dear = _looked_into(files, found, mine, options) if files else (found, [])
     found = [d for d in found if options.verbose or d.severity != NOTE]
     found.sort(key=lambda d: (d.span.file, d.span.line, d.span.column))
     if options.json:
@@ -76,6 +64,22 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(as_text(found, dear))
     return 1 if any(d.severity != NOTE for d in found) else 0
+
+
+def _looked_into(
+    files: list[syntax.File], found: list[Diagnostic], mine: list[syntax.File], options: argparse.Namespace
+) -> tuple[list[Diagnostic], list[Cost]]:
+    """What was found, and what rules without mistakes do; or in how many ways their patterns may be tried."""
+    try:
+        if options.costs:
+            return found, [cost for _, cost in costs(files, library_of(files))]
+        tests = RuleTests(files, hosts=True, only={file.path for file in mine})
+        found = [*found, *analyse(files, options.target, options.verbose, Asked.about(mine), tests)]
+        return [*found, *failing(files, tests, tests.cases)], []
+    except RuleError as error:
+        if not error.diagnostics:
+            raise
+        return [*found, *error.diagnostics], []
 
 
 def _texts(paths: Sequence[Path]) -> tuple[list[tuple[str, str]], frozenset[str]]:
