@@ -59,7 +59,7 @@ def raw_devices() -> list[Any]:
     def place(device: Any) -> tuple[int, bool, list[int]]:
         # PoCL comes with the install, so that any other driver was asked for; of two PoCLs the newer knows more.
         is_pocl = _is_pocl(device.platform.name)
-        return order.index(_kind(device)), is_pocl, [-number for number in _release(device)] if is_pocl else []
+        return order.index(_device_kind(device)), is_pocl, [-number for number in _release(device)] if is_pocl else []
 
     return sorted(devices, key=place)
 
@@ -80,7 +80,7 @@ def discover() -> Discovery:
         opencl()
     except ImportError as error:
         return Discovery((), tuple(looked), f"install pyopencl: python -m pip install pyopencl ({error})")
-    found = tuple(Found(k, _describe(d), _kind(d)) for k, d in enumerate(raw_devices()))
+    found = tuple(Found(k, _describe(d), _device_kind(d)) for k, d in enumerate(raw_devices()))
     return Discovery(found, tuple(looked), _advice(found))
 
 
@@ -99,7 +99,7 @@ def fingerprint() -> str:
     return "|".join([*map(file_stamp, needed), f"ld={linker}", *settings])
 
 
-def _kind(device: Any) -> str:
+def _device_kind(device: Any) -> str:
     kinds = opencl().device_type
     if any(name in device.platform.name.lower() for name in _SIMULATORS):
         return "simulator"

@@ -47,7 +47,7 @@ def adapters() -> list[Any]:
             names.add(adapter.info["device"])
             found.append(adapter)
     order = ("gpu", "simulator")
-    return sorted(found, key=lambda adapter: order.index(_kind(adapter)))
+    return sorted(found, key=lambda adapter: order.index(_adapter_kind(adapter)))
 
 
 def best_kind() -> str:
@@ -65,7 +65,7 @@ def discover() -> Discovery:
         listed = adapters()
     except RuntimeError as error:
         return Discovery((), looked, f"wgpu cannot list adapters: {error}")
-    found = tuple(Found(k, _describe(a), _kind(a), _problem(a)) for k, a in enumerate(listed))
+    found = tuple(Found(k, _describe(a), _adapter_kind(a), _problem(a)) for k, a in enumerate(listed))
     advice = "install the driver of your GPU, or Mesa's for the CPU (Debian: apt-get install mesa-vulkan-drivers)"
     return Discovery(found, looked, "" if found else advice)
 
@@ -89,7 +89,7 @@ def target_for(features: Collection[str], is_cpu: bool = False) -> str:
     return "+".join(["webgpu", *(name for one, name in FEATURES.items() if one in features and one not in unused)])
 
 
-def _kind(adapter: Any) -> str:
+def _adapter_kind(adapter: Any) -> str:
     return _KINDS.get(adapter.info["adapter_type"], "simulator")
 
 

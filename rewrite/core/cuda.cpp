@@ -121,7 +121,8 @@ CudaQueue::Graph CudaQueue::captured(const std::vector<Launch>& launches, const 
   Failure failure = start(launches, numbers, table.data(), capturing_);
   const int ended = as<int (*)(void*, void**)>(functions_[kEndCapture])(capturing_, &graph);
   if (!failure.status && ended) failure = {ended, "cuStreamEndCapture"};
-  if (!failure.status) failure = {as<int (*)(void**, void*, unsigned long long)>(functions_[kInstantiate])(&made, graph, 0), "cuGraphInstantiateWithFlags"};
+  if (!failure.status)
+    failure = {as<int (*)(void**, void*, unsigned long long)>(functions_[kInstantiate])(&made, graph, 0), "cuGraphInstantiateWithFlags"};
   if (!ended && graph) as<int (*)(void*)>(functions_[kDestroyGraph])(graph);
   check(failure);
   return {std::move(table), made};

@@ -65,8 +65,9 @@ class GraphFunction {
         sources[place] = made[number].n;
         is_alike &= sources[place]->dtype == n->src[place]->dtype;
       }
-      made.emplace_back(is_alike ? with_sources(n, sources.data())
-                                 : build_node(n->op, n->dtype, sources.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
+      made.emplace_back(
+          is_alike ? with_sources(n, sources.data())
+                   : build_node(n->op, n->dtype, sources.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
     }
     Node* root = last_ < 0 ? root_.n : made[size_t(last_)].n;
     retain(root);
@@ -95,11 +96,11 @@ class GraphFunction {
 };
 
 // What of the arguments of a call its graph depends on, as text, and the tensors among them.
-struct CallKind {
+struct ArgumentsKey {
   static constexpr Py_ssize_t kLongest = 64;  // parts of an argument: more are data
   static constexpr int kDeepest = 3;          // lists in lists
   PyTypeObject* dtype;
-  std::string key;
+  std::string text;
   std::vector<PyObject*> tensors, named;  // named: objects whose addresses are in the text
 
   // False where Python has to look.
@@ -117,7 +118,7 @@ struct CallKind {
     if (type == &PyUnicode_Type) return add_text(value);
     if (type == &PySlice_Type) {
       auto* slice = reinterpret_cast<PySliceObject*>(value);
-      key += 's';
+      text += 's';
       for (PyObject* part : {slice->start, slice->stop, slice->step})
         if ((part != Py_None && Py_TYPE(part) != &PyLong_Type) || !add(part, depth)) return false;
       return true;
@@ -134,17 +135,17 @@ struct CallKind {
 
   bool add_text(PyObject* value) {
     Py_ssize_t size;
-    const char* text = PyUnicode_AsUTF8AndSize(value, &size);
-    if (!text) return PyErr_Clear(), false;
+    const char* characters = PyUnicode_AsUTF8AndSize(value, &size);
+    if (!characters) return PyErr_Clear(), false;
     put('t', size);
-    key.append(text, size_t(size));
+    text.append(characters, size_t(size));
     return true;
   }
 
   template <class T>
   void put(char tag, T value) {
-    key += tag;
-    key.append(reinterpret_cast<const char*>(&value), sizeof value);
+    text += tag;
+    text.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
 
  private:
@@ -152,30 +153,30 @@ struct CallKind {
     if (!is_current(t)) return false;
     Node* n = node_of(t);
     const Shape* shape = shape_of(n);
-    key += at(t, g_tensors.tracked) == Py_True ? 'G' : 'T';
-    key += char(n->dtype);
+    text += at(t, g_tensors.tracked) == Py_True ? 'G' : 'T';
+    text += char(n->dtype);
     put('r', shape->rank);
-    key.append(reinterpret_cast<const char*>(shape->dims), shape->rank * sizeof *shape->dims);
+    text.append(reinterpret_cast<const char*>(shape->dims), shape->rank * sizeof *shape->dims);
     tensors.push_back(t);
     return true;
   }
 };
 
-// The graphs of a function of tensors by the kinds of its arguments, for calls that need nothing but the graph.
+// The graphs of a function of tensors by what of its arguments they depend on, for calls that need nothing but the graph.
 class GraphTable {
  public:
   explicit GraphTable(nb::type_object dtype) : dtype_(std::move(dtype)) {}
 
   // The result; none where Python has to see to it.
   nb::object of(nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) const {
-    CallKind kind = empty();
-    if (!nobody_watches() || !read(kind, arguments, more, autocast, checks)) return nb::none();
-    auto found = known_.find(kind.key);
+    ArgumentsKey key = empty();
+    if (!nobody_watches() || !read(key, arguments, more, autocast, checks)) return nb::none();
+    auto found = known_.find(key.text);
     if (found == known_.end()) return nb::none();
     std::vector<Ref> nodes;
     nb::object history = nb::none();
-    PyObject* device = at(kind.tensors[0], g_tensors.device);
-    for (PyObject* t : kind.tensors) {
+    PyObject* device = at(key.tensors[0], g_tensors.device);
+    for (PyObject* t : key.tensors) {
       nodes.push_back(Ref::share(node_of(t)));
       history = joined(history.ptr(), past_of(t));
       device = common_device(device, at(t, g_tensors.device));
@@ -188,15 +189,15 @@ class GraphTable {
     return new_tensor(wrap(std::exchange(made.n, nullptr)), history, device, tracked.ptr());
   }
 
-  // From now on calls of this kind are the graph with their tensors as parameters.
+  // From now on calls with such arguments are the graph with their tensors as parameters.
   void keep(nb::tuple arguments, nb::dict more, nb::handle autocast, int checks, nb::object graph, bool tracked) {
-    CallKind kind = empty();
-    if (!g_tensors.type || !read(kind, arguments, more, autocast, checks) || kind.tensors.empty()) return;
-    if (nb::cast<const GraphFunction&>(graph).parameters() != kind.tensors.size()) return;
+    ArgumentsKey key = empty();
+    if (!g_tensors.type || !read(key, arguments, more, autocast, checks) || key.tensors.empty()) return;
+    if (nb::cast<const GraphFunction&>(graph).parameters() != key.tensors.size()) return;
     if (known_.size() >= kMost) known_.clear();
     Entry entry{std::move(graph), nb::bool_(tracked), {}};
-    for (PyObject* object : kind.named) entry.named.push_back(nb::borrow(object));
-    known_.insert_or_assign(std::move(kind.key), std::move(entry));
+    for (PyObject* object : key.named) entry.named.push_back(nb::borrow(object));
+    known_.insert_or_assign(std::move(key.text), std::move(entry));
   }
 
  private:
@@ -206,15 +207,15 @@ class GraphTable {
     std::vector<nb::object> named;
   };
 
-  CallKind empty() const { return {reinterpret_cast<PyTypeObject*>(dtype_.ptr()), {}, {}, {}}; }
+  ArgumentsKey empty() const { return {reinterpret_cast<PyTypeObject*>(dtype_.ptr()), {}, {}, {}}; }
 
-  static bool read(CallKind& kind, nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) {
-    kind.put(t_gradients ? 'g' : 'n', checks);
-    if (!kind.add(autocast.ptr(), 0)) return false;
+  static bool read(ArgumentsKey& key, nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) {
+    key.put(t_gradients ? 'g' : 'n', checks);
+    if (!key.add(autocast.ptr(), 0)) return false;
     for (nb::handle value : arguments)
-      if (!kind.add(value.ptr(), 0)) return false;
+      if (!key.add(value.ptr(), 0)) return false;
     for (auto [name, value] : more)
-      if (!kind.add_text(name.ptr()) || !kind.add(value.ptr(), 0)) return false;
+      if (!key.add_text(name.ptr()) || !key.add(value.ptr(), 0)) return false;
     return true;
   }
 
@@ -229,12 +230,12 @@ void define_graph_function(nb::module_& m) {
       .def(nb::init<const Handle&, const std::vector<Handle>&>(), nb::arg("root"), nb::arg("parameters"))
       .def("apply", &GraphFunction::apply, nb::arg("arguments"),
            "The graph with nodes of the same shapes and dtypes in the places of the parameters.");
-  nb::class_<GraphTable>(m, "GraphTable", "The graphs of a function of tensors by the kinds of its arguments.")
+  nb::class_<GraphTable>(m, "GraphTable", "The graphs of a function of tensors by what of its arguments they depend on.")
       .def(nb::init<nb::type_object>(), nb::arg("dtype"))
       .def("of", &GraphTable::of, nb::arg("arguments"), nb::arg("more"), nb::arg("autocast").none(), nb::arg("checks"),
            "The result of a call; None where Python has to see to it.")
       .def("keep", &GraphTable::keep, nb::arg("arguments"), nb::arg("more"), nb::arg("autocast").none(), nb::arg("checks"), nb::arg("graph"),
-           nb::arg("tracked"), "From now on calls of this kind are the graph with their tensors as parameters.");
+           nb::arg("tracked"), "From now on calls with such arguments are the graph with their tensors as parameters.");
 }
 
 }  // namespace rulegrad

@@ -28,9 +28,7 @@ PyObject* subscript(PyObject* self, PyObject* key) {
   return PySlice_Check(key) ? as_size(found) : found;
 }
 
-PyObject* concatenated(PyObject* self, PyObject* other) {
-  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other));
-}
+PyObject* concatenated(PyObject* self, PyObject* other) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other)); }
 
 PyObject* numel(PyObject* self, PyObject*) {
   PyObject* product = PyLong_FromLong(1);

@@ -553,7 +553,7 @@ class TemplateGraph:
         """The sizes, constants and ids of buffers with which it is these graphs; None where it is with none."""
 
 class GraphTable:
-    """The graphs of a function of tensors by the kinds of its arguments; dtype: the class of dtypes."""
+    """The graphs of a function of tensors by what of its arguments they depend on; dtype: the class of dtypes."""
 
     def __init__(self, dtype: type[DType]) -> None: ...
     def of(self, arguments: tuple[Any, ...], more: dict[str, Any], autocast: DType | None, checks: int) -> Any:
@@ -567,7 +567,7 @@ class GraphTable:
         graph: GraphFunction,
         tracked: bool,
     ) -> None:
-        """From now on calls of this kind are the graph with their tensors as parameters."""
+        """From now on calls with such arguments are the graph with their tensors as parameters."""
 
 def gradients_enabled() -> bool:
     """False inside `no_grad`, of this thread."""

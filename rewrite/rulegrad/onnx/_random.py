@@ -10,7 +10,7 @@ from rulegrad.onnx._table import op
 from rulegrad.tensor.tensor import Tensor
 
 
-def _kind(x: Tensor, dtype: int | None) -> Any:
+def _dtype_like(x: Tensor, dtype: int | None) -> Any:
     return x.dtype if dtype is None else dtype_of(dtype).name
 
 
@@ -25,7 +25,7 @@ def random_uniform(
 def random_uniform_like(
     call: Call, x: Tensor, *, dtype: int | None = None, high: float, low: float, seed: float | None = None
 ) -> Tensor:
-    return (Tensor.rand(*x.shape, device=call.device) * (high - low) + low).cast(_kind(x, dtype))
+    return (Tensor.rand(*x.shape, device=call.device) * (high - low) + low).cast(_dtype_like(x, dtype))
 
 
 @op("RandomNormal")
@@ -39,12 +39,12 @@ def random_normal(
 def random_normal_like(
     call: Call, x: Tensor, *, dtype: int | None = None, mean: float, scale: float, seed: float | None = None
 ) -> Tensor:
-    return (Tensor.randn(*x.shape, device=call.device) * scale + mean).cast(_kind(x, dtype))
+    return (Tensor.randn(*x.shape, device=call.device) * scale + mean).cast(_dtype_like(x, dtype))
 
 
 @op("Bernoulli")
 def bernoulli(call: Call, x: Tensor, *, dtype: int | None = None, seed: float | None = None) -> Tensor:
-    return (Tensor.rand(*x.shape, device=call.device) < x).cast(_kind(x, dtype))
+    return (Tensor.rand(*x.shape, device=call.device) < x).cast(_dtype_like(x, dtype))
 
 
 @op("Multinomial")

@@ -187,8 +187,7 @@ class _Contents:
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         self._arrays = arrays
-        samples = arrays if isinstance(arrays, Samples) else Samples()
-        self._kind, self._whole, self._adds = samples.kind, samples.places, samples.adds
+        self._samples = arrays if isinstance(arrays, Samples) else Samples()
         self._buffers: dict[UOp, Array] = {}
         self._added: dict[int, Array] = {}
 
@@ -205,8 +204,8 @@ class _Contents:
                 raise DeviceError(f"{node.describe()} has no contents of its size")
             return found.reshape(node.shape)
         if node not in self._buffers:
-            kind = "whole" if place_of(node) in self._whole else self._kind
-            self._buffers[node] = sample(node.shape, node.dtype, node.attrs["id"] & 0xFFFF, kind, self._adds)
+            kind = "whole" if place_of(node) in self._samples.places else self._samples.kind
+            self._buffers[node] = sample(node.shape, node.dtype, node.attrs["id"] & 0xFFFF, kind, self._samples.adds)
         return self._buffers[node]
 
 

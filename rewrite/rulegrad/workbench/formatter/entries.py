@@ -101,10 +101,11 @@ def _declaration(source: Source, head: Line, body: list[Line]) -> Iterator[_Join
         if owner in _WITH_RULES and _is_rule(line):
             yield from _rule(source, owner, line, deeper)
         else:
-            yield _Joined(_kind(owner), 1, owner, joined(line, deeper).tokens, line.indent)
+            yield _Joined(_entry_kind_in(owner), 1, owner, joined(line, deeper).tokens, line.indent)
 
 
-def _kind(owner: str) -> str:
+def _entry_kind_in(owner: str) -> str:
+    """The kind of the entries of a declaration that are no rules."""
     if owner in _IN_COLUMNS:
         return PROPERTY
     if owner == "table":

@@ -100,7 +100,7 @@ class Operations:
             raise UntranslatableError("whether two nodes are the same")
         if is_known(left, right):
             return (left == right) is (operator == "==")
-        if _kind(left) != _kind(right):
+        if _record_names(left) != _record_names(right):
             return operator == "!="
         if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
             same = z3.And(*(truth(self._same("==", a, b)) for a, b in zip(left, right)))
@@ -159,6 +159,6 @@ def truth(value: Value) -> Any:
     return value
 
 
-def _kind(value: Value) -> tuple[str, ...] | None:
-    """Of a record its kind: records of two kinds, or a record and a sequence, are never equal."""
-    return value.kind if isinstance(value, Record) else None
+def _record_names(value: Value) -> tuple[str, ...] | None:
+    """Of a record its names: records of other names, or a record and a sequence, are never equal."""
+    return value.names if isinstance(value, Record) else None

@@ -53,28 +53,28 @@ class DtypeName(str):
 
 
 class Record(tuple[Any, ...]):
-    """A record: its values, and its kind, which are its name and the names of the values. Kinds are never equal."""
+    """A record: its values, and its name with the names of the values. Those of other names are never equal."""
 
-    kind: tuple[str, ...]
+    names: tuple[str, ...]
 
-    def __new__(cls, values: Iterable[Any], kind: tuple[str, ...]) -> Record:
+    def __new__(cls, values: Iterable[Any], names: tuple[str, ...]) -> Record:
         made = super().__new__(cls, values)
-        made.kind = kind
+        made.names = names
         return made
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of its values."""
-        return self.kind[1:]
+        return self.names[1:]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Record) and self.kind == other.kind and super().__eq__(other)
+        return isinstance(other, Record) and self.names == other.names and super().__eq__(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((self.kind, super().__hash__()))
+        return hash((self.names, super().__hash__()))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
