@@ -85,6 +85,22 @@ class Fit:
         return found
 
 
+def primes_between(pairs: Sequence[tuple[int, int]]) -> list[list[int]] | None:
+    """For each pair as many primes between its two numbers as `Fit` takes, no prime twice; None where there are not.
+
+    >>> primes_between([(20, 40), (20, 90)])
+    [[23, 29, 31, 37], [41, 43, 47, 53]]
+    """
+    found: list[list[int]] = []
+    taken: set[int] = set()
+    for low, high in map(sorted, pairs):
+        numbers = (n for n in range(max(low, 2), high + 1) if n not in taken)
+        primes = (n for n in numbers if all(n % k for k in range(2, math.isqrt(n) + 1)))
+        found.append(list(itertools.islice(primes, _DEGREE + 2)))
+        taken.update(found[-1])
+    return found if all(len(primes) == _DEGREE + 2 for primes in found) else None
+
+
 @functools.cache
 def _inverse(rows: tuple[tuple[int, ...], ...]) -> list[list[Fraction]]:
     """The inverse of a matrix, by elimination."""

@@ -20,7 +20,7 @@ from rulegrad.runtime.buffer import LARGE, Layout
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 
-from .formulas import GENERIC, Fit, Formula, value_of
+from .formulas import GENERIC, Fit, Formula, primes_between, value_of
 from .kernels import at_typical_sizes, general_kernel, variable
 from .templates import DifferentError, Template, instance
 
@@ -99,15 +99,22 @@ def _possible(template: Template, device: str) -> tuple[Sequence[Sequence[int]],
     Raises GraphError where there are none.
     """
     count = len(template.examples)
+
+    def check(*rows: Sequence[Sequence[int]]) -> None:
+        for point in Fit(count, *rows).points:
+            instance(template, point, device)
+
     for primes in GENERIC:
         for order in itertools.permutations(range(count)):
             of_order = [[rows[k] for k in order] for rows in (primes, GENERIC[-1])]
             with contextlib.suppress(RulegradError):
-                for point in Fit(count, *of_order).points:
-                    instance(template, point, device)
+                check(*of_order)
                 return of_order[0], of_order[1]
-    for point in Fit(count, GENERIC[-1]).points:
-        instance(template, point, device)
+    between = primes_between(template.examples)
+    if between:  # both graphs are possible, and so is what lies between them
+        check(between)
+        return between, between
+    check(GENERIC[-1])
     return GENERIC[-1], GENERIC[-1]
 
 
@@ -175,13 +182,15 @@ def _typical(template: Template) -> list[int]:
 
 def _bounds(template: Template, number: int) -> tuple[int, int]:
     """The least and the most that a size may be: sizes for which an axis has no element have plans of their own."""
-    least = _LEAST
+    least, most = _LEAST, max(_LARGE, 8 * max(template.examples[number]))
     for formula in template.formulas():
         terms = dict(formula)
         factor, offset = terms.pop((number,), 0), terms.pop((), 0)
         if factor > 0 and not terms:
             least = max(least, -((offset - 1) // factor))
-    return least, max(_LARGE, 8 * max(template.examples[number]))
+        if factor < 0 and not terms:
+            most = min(most, (offset - 1) // -factor)
+    return least, most
 
 
 def _shifted(number: int, inputs: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -209,7 +209,7 @@ def formula_of(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> F
 
 
 def _explanations(pair: tuple[int, int], variables: Sequence[tuple[int, int]], steps: bool) -> Iterator[Formula]:
-    """A pair of sizes by the variables, the likeliest first: x + c, c * x, c * x * y, c * x + d."""
+    """A pair of sizes by the variables, the likeliest first: x + c, c * x, c * x * y, c * x + d, c - x."""
     (m, n), numbered = pair, list(enumerate(variables))
     for v, (p, q) in numbered:
         if n - m == q - p:
@@ -224,13 +224,18 @@ def _explanations(pair: tuple[int, int], variables: Sequence[tuple[int, int]], s
         offset = m - factor * p
         if rest == 0 and factor > 0 and (steps or offset % factor == 0):
             yield (((), offset), ((v,), factor))
+    yield from _rests(pair, numbered)
+
+
+def _rests(pair: tuple[int, int], numbered: Iterable[tuple[int, tuple[int, int]]]) -> Iterator[Formula]:
+    """A pair of sizes as c - x: what is left of an axis, as the padding behind a value that is put into it."""
+    for v, (p, q) in numbered:
+        if pair[1] - pair[0] == p - q:
+            yield ((((), pair[0] + p), ((v,), -1)) if pair[0] + p else (((v,), -1),))
 
 
 def _sums(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> Iterator[Formula]:
-    """A pair of sizes as c - x, x + y + c, x - y + c or c * x + d."""
-    for v, (p, q) in enumerate(variables):
-        if pair[1] - pair[0] == p - q:
-            yield ((((), pair[0] + p), ((v,), -1)) if pair[0] + p else (((v,), -1),))
+    """A pair of sizes as x + y + c, x - y + c or c * x + d."""
     for (v, (p, q)), (w, (r, s)) in itertools.permutations(enumerate(variables), 2):
         for sign in (1, -1):
             offset = pair[0] - p - sign * r
