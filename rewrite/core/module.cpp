@@ -9,6 +9,7 @@
 #include "graph_function.hpp"
 #include "guards.hpp"
 #include "named.hpp"
+#include "partition.hpp"
 #include "placing.hpp"
 #include "python_nodes.hpp"
 #include "python_program.hpp"
@@ -57,12 +58,14 @@ NB_MODULE(_core, m) {
   define_template_graph(m);
   define_guards(m);
   define_captured(m);
+  define_partition(m);
   define_placing(m);
   m.def("table_loaded", &table_loaded);
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");
   m.def("placements", &placements, nb::arg("nodes"), "Of the nodes that are BUFFERs in parts: which they are, their meshes, and how they lie there.");
   m.def("remember", &remember, nb::arg("node"), nb::arg("buffer"), "The buffer holds the value of the node, as long as both live.");
+  m.def("are_above", &are_above, nb::arg("roots"), nb::arg("nodes"), "For each root whether one of the nodes is in its graph.");
   m.def("resolved", &resolved, nb::arg("roots"), "Graphs on the buffers that hold values of their nodes, and what is named in them.");
   define_values(m);
 }

@@ -171,6 +171,23 @@ void forget(Node* n) {
   g_buffers.erase(found);
 }
 
+std::vector<bool> are_above(const std::vector<Handle>& roots, const std::vector<Handle>& nodes) {
+  static thread_local SideTable<uint8_t> above;
+  std::vector<Node*> all;
+  for (const Handle& root : roots) all.push_back(root.ref.n);
+  above.begin();
+  for (const Handle& node : nodes) above[node.ref.n] = 1;
+  for (Node* n : toposort(all)) {
+    if (above.has(n)) continue;
+    uint8_t is = 0;
+    for (uint32_t k = 0; k < n->nsrc; k++) is |= above[n->src[k]];
+    above[n] = is;
+  }
+  std::vector<bool> found;
+  for (Node* root : all) found.push_back(above[root] != 0);
+  return found;
+}
+
 nb::tuple resolved(const std::vector<Handle>& roots) {
   static thread_local SideTable<uint32_t> places;
   static const uint32_t named = uint32_t(find_op("NAMED"));

@@ -22,6 +22,9 @@ void remember(const Handle& node, nb::handle buffer);
 // in the graphs is named too.
 nb::tuple resolved(const std::vector<Handle>& roots);
 
+// For each root whether one of the nodes is in its graph.
+std::vector<bool> are_above(const std::vector<Handle>& roots, const std::vector<Handle>& nodes);
+
 // The node is destroyed; called without the GIL too.
 void forget(Node* n);
 

@@ -606,8 +606,21 @@ def signature(roots: Sequence[UOp]) -> tuple[bytes, list[int]]:
     Raises GraphError.
     """
 
+def partition(
+    roots: Sequence[UOp], free: Sequence[str], most: int, size: int
+) -> list[tuple[list[UOp], list[UOp], list[UOp]]]:
+    """Graphs of more than `most` nodes in which a step recurs, or of half as many with steps of `size`, as subgraphs.
+
+    For each the outputs of earlier ones that it reads, its outputs, and the outputs that no later subgraph reads; it
+    has about `size` nodes, at least one step. Values of the ops `free` are computed again where they are read. [] for
+    other graphs, and for those with effects or on a mesh.
+    """
+
 def remember(node: UOp, buffer: Any) -> None:
     """From now on the buffer holds the value of the node, as long as both live; only a weak reference is kept."""
+
+def are_above(roots: Sequence[UOp], nodes: Sequence[UOp]) -> list[bool]:
+    """For each root whether one of the nodes is in its graph."""
 
 def resolved(roots: Sequence[UOp]) -> tuple[list[UOp], list[Any], list[tuple[UOp, UOp, list[Any]]]]:
     """Graphs that read the buffers that were remembered of their nodes, these buffers, and what is named in the graphs.

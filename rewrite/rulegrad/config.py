@@ -122,6 +122,13 @@ def _threads(value: Any) -> int:
     return number
 
 
+def _number(value: Any) -> int:
+    number = int(value)
+    if number < 0 or isinstance(value, (bool, float)):
+        raise ValueError(value)
+    return number
+
+
 _UNITS: Final = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0}
 
 
@@ -245,6 +252,11 @@ SETTINGS: Final[dict[str, Setting]] = {
             "has a plan of its own",
         ),
         Setting(
+            "longest_graph", "LONGEST_GRAPH", "a number of nodes; 0 for any",
+            _number, lambda: 40_000, "a graph of more nodes, as a loop makes it that asks for no value, is computed in "
+            "subgraphs where its steps recur; one of half as many where a step has hundreds of nodes",
+        ),
+        Setting(
             "threads", "RULEGRAD_THREADS", "a number of threads, at most 4096",
             _threads, int, "threads that share a kernel on the device c; 0: as many as there are cores",
         ),
@@ -279,6 +291,7 @@ class Config:
     search: float
     tuned: Path | None
     general_plans: int
+    longest_graph: int
     threads: int
     communication_timeout: float
 

@@ -12,6 +12,7 @@ from rulegrad._core import signature
 from rulegrad.compile import kernels, sharding
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan
+from rulegrad.compile.partition import partition, realize_subgraphs
 from rulegrad.compile.plans import Plan, executables_of, make_plan
 from rulegrad.compile.schedule import make_schedule, number_buffers, numbered_lines
 from rulegrad.config import config
@@ -74,7 +75,11 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
     """
     if not uops:
         return []
-    key, way, buffers = _look_up(uops, device, config.general_plans > 0)
+    key, ids = signature(uops)
+    subgraphs = partition(uops, key)
+    if subgraphs:
+        return realize_subgraphs(subgraphs, uops, lambda graphs: realize(graphs, None, device))
+    way, buffers = _look_up(uops, key, ids, device, config.general_plans > 0)
     plan = way.plan
     if holders is None or not plan.takeable or plan.is_little:
         results = plan.launch(buffers, uops)
@@ -105,7 +110,7 @@ def find_plan(uops: Sequence[UOp], device: str | None = None) -> Found:
     >>> result.numpy()
     array([3., 8.], dtype=float32)
     """
-    _, way, buffers = _look_up(uops, device)
+    way, buffers = _look_up(uops, *signature(uops), device)
     return Found(way.plan, buffers)
 
 
@@ -121,20 +126,21 @@ def plan_of(uops: Sequence[UOp], device: str) -> tuple[Plan, tuple[int, ...]]:
     return way.plan, tuple([ids[place] for place in way.inputs if isinstance(place, int)])
 
 
-def _look_up(uops: Sequence[UOp], device: str | None, general: bool = False) -> tuple[bytes, _Way, list[Buffer]]:
-    """The signature of graphs, the way to their plan, and the plan's inputs.
+def _look_up(
+    uops: Sequence[UOp], key: bytes, ids: Sequence[int], device: str | None, general: bool = False
+) -> tuple[_Way, list[Buffer]]:
+    """The way from graphs with this signature to their plan, and the plan's inputs.
 
     general: the plan may be one for all sizes of such graphs, which reads buffers of its own too.
     """
-    key, ids = signature(uops)
     buffers = [Buffer.numbered(number) for number in ids]
     device = _device_of(buffers) or device or devices.default()
     way = None if watching.watchers else _ways.get((key, device))
     if way is None and general:
         way = _find_general(key, uops, ids, buffers, device)
     if way is None:
-        way = _ways[key, device] = _find(list(uops), ids, device)
-    return key, way, [buffers[place] if isinstance(place, int) else place for place in way.inputs]
+        way = _ways[key, device] = _find(list(uops), list(ids), device)
+    return way, [buffers[place] if isinstance(place, int) else place for place in way.inputs]
 
 
 def _find_general(

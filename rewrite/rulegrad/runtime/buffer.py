@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 _next_id = itertools.count(1)
 
 
+def next_id() -> int:
+    """A number that no buffer has: buffers that exist have smaller ones, and those that are made later larger ones.
+
+    >>> first = next_id()
+    >>> Buffer((4,), "float32", "numpy").id > first
+    True
+    """
+    return next(_next_id)
+
+
 #: Bytes of a buffer that is worth to know the line of.
 LARGE = 1 << 16
 

@@ -376,12 +376,12 @@ class TensorCore(NodeHolder):
                 buffer = buffer.alias()
             self._uop, self._history = buffer.uop, buffer
 
-    def _settle(self, buffer: Buffer) -> None:
-        """From now on the values are in `buffer`."""
+    def _settle(self, buffer: Buffer, is_new: bool = False) -> None:
+        """From now on the values are in `buffer`; is_new: which no graph reads yet."""
         uop, history = self._uop, self._past()
         if self._leaf:
             pending_leaves.pop(id(self), None)
-        if self._is_taken(buffer):
+        if self._is_taken(buffer, is_new):
             buffer = buffer.alias()
         self._uop, self._history, self._device = buffer.uop, buffer, buffer.device
         if self._leaf:
@@ -390,13 +390,13 @@ class TensorCore(NodeHolder):
             self._history = GradientPoint(buffer.uop, buffer, source=uop, source_history=history)
         aliasing.settled(self)
 
-    def _is_taken(self, buffer: Buffer) -> bool:
+    def _is_taken(self, buffer: Buffer, is_new: bool = False) -> bool:
         """Whether `buffer` (the result of a graph that changes nothing) stands for another tensor with a gradient."""
         if self._leaf and self._reads_base(buffer.uop):
             return True
         if _leaf_of_buffer.get(buffer.id, self) is not self:
             return True
-        if self._leaf:
+        if self._leaf or is_new:
             return False
         # A point whose source reads the point's own buffer would get the gradients of both.
         return reads(self._past(), buffer, points_only=not self._requires_grad)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rulegrad._core import remember, resolved
+from rulegrad._core import are_above, remember, resolved
+from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.history import join, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rulegrad.ir import UOp
     from rulegrad.tensor.core import TensorCore
 
 
@@ -45,12 +45,12 @@ class Computation(NamedTuple):
         A program makes it once, and what is computed from it reads it from memory from then on. Where it does so the
         first time too, that is the same computation, which is compiled once.
         """
-        others = zip(self.graphs[asked:], self.holders[asked:], strict=True)
-        return [
-            holders[0]
-            for graph, holders in others
-            if all(_is_state_of_generator(node) for node in graph.toposort("BUFFER", "ARGUMENT"))
-        ]
+        graphs = self.graphs[asked:]
+        if not graphs:
+            return []
+        read = UOp("SINK", tuple(graphs)).toposort("BUFFER", "ARGUMENT")
+        reading = are_above(graphs, [node for node in read if not _is_state_of_generator(node)])
+        return [holders[0] for holders, reads in zip(self.holders[asked:], reading, strict=True) if not reads]
 
 
 def computation(asked: Sequence[TensorCore], device: str, used_up: Sequence[TensorCore] = ()) -> Computation:
@@ -112,14 +112,17 @@ def _is_state_of_generator(node: UOp) -> bool:
     return node.op == "BUFFER" and str(node.dtype) == "uint64" and tuple(node.shape) == (2,)
 
 
-def settle(found: Computation, results: Sequence[Buffer]) -> None:
-    """Let the tensors stand for the buffers with their values, and remember these for graphs that need them."""
+def settle(found: Computation, results: Sequence[Buffer], first: int) -> None:
+    """Let the tensors stand for the buffers with their values, and remember these for graphs that need them.
+
+    first: buffers that were made for these results have larger numbers.
+    """
     pairs = [(t, buffer) for holders, buffer in zip(found.holders, results, strict=True) for t in holders]
     settled: dict[int, TensorCore] = {}  # by the id of the buffer
     known = {buffer.id for buffer in found.buffers}
     for tensor, buffer in sorted(pairs, key=lambda pair: not pair[0]._leaf):  # leaves own their buffers
         uop = tensor._uop
-        tensor._settle(buffer.alias() if tensor._leaf and buffer.id in known else buffer)
+        tensor._settle(buffer.alias() if tensor._leaf and buffer.id in known else buffer, buffer.id > first)
         if not tensor._leaf:
             remember(uop, buffer)
             settled[buffer.id] = tensor

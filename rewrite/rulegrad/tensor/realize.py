@@ -10,7 +10,7 @@ import numpy as np
 from rulegrad.config import config
 from rulegrad.errors import RulegradError
 from rulegrad.runtime import source_lines
-from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.buffer import Buffer, next_id
 from rulegrad.runtime.eager import eager
 from rulegrad.tensor import keeping
 from rulegrad.tensor.aliasing import prepare, renew
@@ -63,6 +63,7 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
             source_lines.carry(tensor._uop, graph)
     # Where results are looked at, what they are computed from may be needed once more.
     holders = None if config.detect_nan else _Histories(found.tensors)
+    first = next_id()
     try:
         results = realize(graphs, holders, device) if graphs else []
         if config.detect_nan:
@@ -76,7 +77,7 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
                 "element; use where(condition, a, b) in the place of `if`, and ask for values outside"
             ) from None
         raise
-    keeping.settle(found, results)
+    keeping.settle(found, results, first)
     for tensor in tensors:
         if not tensor.size:
             tensor._settle(upload(np.empty(tensor.shape, tensor.dtype.numpy), tensor._device))

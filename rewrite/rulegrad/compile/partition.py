@@ -1,0 +1,61 @@
+"""Graphs of very many nodes, computed in subgraphs.
+
+A loop of a user's program that never asks for a value builds one graph of all its steps: fifty steps of a diffusion
+model, ten thousand samples of a filter. Compiled whole it would be thousands of kernels, each for one step. Where a
+step recurs (`rewrite/core/partition.cpp` finds it), the graph is partitioned between steps: the second subgraph is like
+those after it, which differ in numbers and sizes at most, and find its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Final, TypeAlias
+
+from rulegrad import _core, engine
+from rulegrad.compile import kernels
+from rulegrad.config import config
+from rulegrad.ir import UOp
+from rulegrad.ir.substitution import substituted
+from rulegrad.runtime import source_lines
+from rulegrad.runtime.buffer import Buffer
+
+#: The outputs of earlier subgraphs that one reads, its outputs, and those outputs that no later one reads.
+Subgraph: TypeAlias = "tuple[list[UOp], list[UOp], list[UOp]]"
+
+_FEWEST_BYTES: Final = 11  # of a node in a signature
+_SIZE: Final = 400  # nodes of a subgraph, where a step has fewer
+
+
+@cache
+def _free() -> list[str]:
+    """The ops whose results are computed again where they are read: they show other values, or are them."""
+    ops = engine.summary()["ops"]
+    return [
+        name for name, (classes, *_) in ops.items() if {"Movement", "Identity"} & {*classes} and name != "MATERIALIZE"
+    ]
+
+
+kernels._also_forget.append(_free.cache_clear)
+
+
+def partition(uops: Sequence[UOp], key: bytes) -> list[Subgraph]:
+    """The subgraphs that graphs of this signature are computed in; none where they are computed at once."""
+    most = config.longest_graph
+    if not most or len(key) < most // 2 * _FEWEST_BYTES:
+        return []
+    return _core.partition(uops, _free(), most, _SIZE)
+
+
+def realize_subgraphs(
+    found: Sequence[Subgraph], uops: Sequence[UOp], realize: Callable[[Sequence[UOp]], list[Buffer]]
+) -> list[Buffer]:
+    """The buffers of graphs, whose subgraphs `realize` computes one after the other."""
+    with_others = source_lines.with_others if source_lines.recording() else substituted
+    held: dict[UOp, Buffer] = {}
+    for reads, outputs, unread in found:
+        graphs = with_others(UOp("SINK", tuple(outputs)), {node: held[node].uop for node in reads}).src
+        held.update(zip(outputs, realize(graphs), strict=True))
+        for node in unread:
+            del held[node]
+    return [held[uop] for uop in uops]
