@@ -253,7 +253,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "longest_graph", "LONGEST_GRAPH", "a number of nodes; 0 for any",
-            _number, lambda: 40_000, "a graph of more nodes, as a loop makes it that asks for no value, is computed in "
+            _number, lambda: 24_000, "a graph of more nodes, as a loop makes it that asks for no value, is computed in "
             "subgraphs where its steps recur; one of half as many where a step has hundreds of nodes",
         ),
         Setting(

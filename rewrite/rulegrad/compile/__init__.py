@@ -23,8 +23,8 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
     "plans": ("prepares a plan's kernels and memory, allocates, launches", "it calls devices"),
     "partition": (
         "computes a graph of tens of thousands of nodes in subgraphs, cut between steps that recur",
-        "it compares nodes by op, dtype and number of axes, and knows no op's meaning but whether the op table calls it "
-        "a movement or the same value; the order of subgraphs is not a rewrite of any node",
+        "it compares nodes by op, dtype and number of axes, and knows no op's meaning but whether the op table calls "
+        "it a movement or the same value; the order of subgraphs is not a rewrite of any node",
     ),
     "keeping": (
         "asks the pass `materialize_live` which values that tensors stand for are results too",

@@ -17,15 +17,17 @@ import numpy as np
 from rulegrad.errors import DtypeError, RulegradError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int64, uint32
+from rulegrad.runtime import devices
 from rulegrad.tensor.axes import extents as _extents
 from rulegrad.tensor.axes import is_list, whole_number
 from rulegrad.tensor.capturing import each_call
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.creation import counted
 from rulegrad.tensor.generators import Generator, default_generator
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.mapping import apart
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
-from rulegrad.tensor.storage import default_float, fits, upload
+from rulegrad.tensor.storage import default_float, device_name, fits, upload
 
 if TYPE_CHECKING:
     from rulegrad.tensor.generators import Generator
@@ -131,14 +133,21 @@ def _drawn(draw: Draw) -> Tensor:
     return state
 
 
-def _random_bits(cls: type[Tensor], count: int, device: str | None, generator: Generator | None) -> Tensor:
-    """`count` times 64 random bits, as uint64, from the default generator unless another is given."""
+def _drawn_state(count: int, device: str | None, generator: Generator | None) -> tuple[Tensor, list[Tensor]]:
+    """What `count` random numbers are made of, from the default generator unless another is given.
+
+    The first number and the seed, and what is added to the number in mapped functions.
+    """
     if generator is not None and not isinstance(generator, Generator):
         raise DtypeError(f"random: generator is a {type(generator).__name__}; give a rulegrad.Generator")
-    places = counted(cls, count, device, "random").cast("uint64")
-    drawn, offsets = apart(count, places._device or None)
-    state = _drawn(Draw(drawn, places.device, generator or default_generator))
-    counters = places + state[0]
+    where = device_name(device) or devices.default()
+    drawn, offsets = apart(count, where)
+    return _drawn(Draw(drawn, where, generator or default_generator)), offsets
+
+
+def _random_bits(state: Tensor, offsets: tuple[Tensor, ...], count: int) -> Tensor:
+    """`count` times 64 random bits, as uint64."""
+    counters = counted(type(state), count, None, "random").cast("uint64") + state[0]
     for offset in offsets:
         counters = counters + offset
     key = state[1].expand(count)
@@ -162,8 +171,14 @@ def rand(
     """
     extents = _extents(shape, "rand")
     wanted = _float(dtype, "rand")
-    new = _unit(_random_bits(cls, math.prod(extents), device, generator), wanted).reshape(extents)
+    state, offsets = _drawn_state(math.prod(extents), device, generator)
+    new = _uniform_numbers(extents, wanted, state, *offsets)
     return new.requires_grad_() if requires_grad else new
+
+
+@built_once
+def _uniform_numbers(extents: tuple[int, ...], dtype: DType, state: Tensor, *offsets: Tensor) -> Tensor:
+    return _unit(_random_bits(state, offsets, math.prod(extents)), dtype).reshape(extents)
 
 
 def uniform(
@@ -183,11 +198,19 @@ def uniform(
     """
     extents = _extents(shape, "uniform")
     wanted = _float(dtype, "uniform")
-    bits = _random_bits(cls, math.prod(extents), device, generator)
-    span = high - low
-    steps = _unit(bits, wanted) * span if wanted == float64 else _scaled(bits, span)
-    new = (steps + low).cast(wanted).reshape(extents)
+    state, offsets = _drawn_state(math.prod(extents), device, generator)
+    new = _numbers_between(low, high, extents, wanted, state, *offsets)
     return new.requires_grad_() if requires_grad else new
+
+
+@built_once
+def _numbers_between(
+    low: float, high: float, extents: tuple[int, ...], dtype: DType, state: Tensor, *offsets: Tensor
+) -> Tensor:
+    bits = _random_bits(state, offsets, math.prod(extents))
+    span = high - low
+    steps = _unit(bits, dtype) * span if dtype == float64 else _scaled(bits, span)
+    return (steps + low).cast(dtype).reshape(extents)
 
 
 def randn(
@@ -206,13 +229,19 @@ def randn(
     """
     extents = _extents(shape, "randn")
     wanted = _float(dtype, "randn")
-    exact = float64 if wanted == float64 else float32
-    bits = _random_bits(cls, math.prod(extents), device, generator)
+    state, offsets = _drawn_state(math.prod(extents), device, generator)
+    new = _normal_numbers(extents, wanted, state, *offsets)
+    return new.requires_grad_() if requires_grad else new
+
+
+@built_once
+def _normal_numbers(extents: tuple[int, ...], dtype: DType, state: Tensor, *offsets: Tensor) -> Tensor:
+    exact = float64 if dtype == float64 else float32
+    bits = _random_bits(state, offsets, math.prod(extents))
     # Independent halves of one draw: 32 bits each. 1 - u is in (0, 1], so its logarithm is finite.
     radius = (_unit(bits << 32, exact).sub(1.0, swapped=True).log() * -2.0).sqrt()
     angle = _unit(bits, exact) * (2.0 * math.pi)
-    new = (radius * angle.cos()).cast(wanted).reshape(extents)
-    return new.requires_grad_() if requires_grad else new
+    return (radius * angle.cos()).cast(dtype).reshape(extents)
 
 
 def normal(
@@ -285,10 +314,18 @@ def randint(
         raise ShapeError(f"randint: low={low} and high={high}; high must be above low by 1 to 2**32")
     if not _holds(wanted, first) or not _holds(wanted, first + count - 1):
         raise DtypeError(f"randint: {wanted} cannot hold the integers from {low} to {high - 1}")
-    bits = _random_bits(cls, math.prod(extents), device, generator)
+    state, offsets = _drawn_state(math.prod(extents), device, generator)
+    return _integers_from(first, count, extents, wanted, state, *offsets)
+
+
+@built_once
+def _integers_from(
+    first: int, count: int, extents: tuple[int, ...], dtype: DType, state: Tensor, *offsets: Tensor
+) -> Tensor:
+    bits = _random_bits(state, offsets, math.prod(extents))
     # The high half of a product of 32 bits by 32 bits: no division, and exact in 64 bits.
     numbers = ((bits >> 32) * count) >> 32
-    return (numbers.cast(int64) + first).cast(wanted).reshape(extents)
+    return (numbers.cast(int64) + first).cast(dtype).reshape(extents)
 
 
 def randperm(cls: type[Tensor], count: int, device: str | None = None, *, generator: Generator | None = None) -> Tensor:
@@ -298,9 +335,15 @@ def randperm(cls: type[Tensor], count: int, device: str | None = None, *, genera
     >>> Tensor.randperm(5).tolist()
     [2, 0, 1, 3, 4]
     """
-    number = whole_number(count, "randperm")
-    places = counted(cls, number, device, "randperm")
-    draws = _random_bits(cls, number, device, generator)
+    (number,) = _extents((whole_number(count, "randperm"),), "randperm")
+    state, offsets = _drawn_state(number, device, generator)
+    return _random_order(number, state, *offsets)
+
+
+@built_once
+def _random_order(count: int, state: Tensor, *offsets: Tensor) -> Tensor:
+    places = counted(type(state), count, None, "randperm")
+    draws = _random_bits(state, offsets, count)
     mine, others = draws.unsqueeze(1), draws.unsqueeze(0)
     # Equal draws are ordered by place, so every number comes up once.
     before = (others < mine) | ((others == mine) & (places.unsqueeze(0) < places.unsqueeze(1)))
