@@ -15,9 +15,10 @@ namespace rulegrad {
 
 namespace {
 
-// Whether a tensor is just a value: no view, and no gradient flows to it.
+// Whether a tensor's values are those of its node, and no gradient flows to it. A view whose base nobody else holds becomes a tensor of
+// its own in Python.
 bool is_plain(PyObject* t) {
-  return Py_TYPE(t) == g_tensors.type && uop_of(t) && at(t, g_tensors.view) == Py_None && at(t, g_tensors.tracked) == Py_False;
+  return is_current(t) && at(t, g_tensors.tracked) == Py_False && (base_of(t) == Py_None || Py_REFCNT(base_of(t)) > 1);
 }
 
 // Whether a tensor's node is what an operation reads, and its gradient is recorded if it has one.
@@ -246,7 +247,7 @@ class Eager {
       if (!s || !s->handle || s->handle == Py_None || PyTuple_GET_SIZE(s->checks)) return false;
       inputs[k] = nb::borrow(reinterpret_cast<PyObject*>(s));
     }
-    if (plan.layout.bytes > kLittle)
+    if (plan.layout.bytes > kLittle && base_of(tensor) == Py_None)  // the base of a view keeps what the view reads
       for (uint32_t k : plan.takeable)  // the tensor's history and the list here: nobody else needs the memory
         if (Py_REFCNT(inputs[k].ptr()) == 2) return false;
     std::vector<void*> table;

@@ -63,13 +63,12 @@ bool is_settled(PyObject* t) {
   return at(t, g.leaf) == Py_False || (Py_IS_TYPE(at(t, g.history), g.point) && node_of(t)->op == known_ops.BUFFER);
 }
 
-// The tensor that a view is a part of, or none.
+}  // namespace
+
 PyObject* base_of(PyObject* t) {
   PyObject* view = at(t, g_tensors.view);
   return view == Py_None ? Py_None : at(view, g_tensors.base_of_view);
 }
-
-}  // namespace
 
 bool is_current(PyObject* t) {
   const Tensors& g = g_tensors;

@@ -33,6 +33,8 @@ bool is_off();
 bool nobody_watches();
 // Whether results of tensors with gradients have gradients, in this thread.
 extern thread_local bool t_gradients;
+// The tensor that a view is a part of, borrowed; None for any other.
+PyObject* base_of(PyObject* tensor);
 // Whether what a tensor holds is its node: it is not a leaf that waits for a buffer, nor a view that has to be made again.
 bool is_current(PyObject* tensor);
 // What stands behind the graph, as `_past` has it.

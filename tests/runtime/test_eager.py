@@ -242,3 +242,34 @@ def test_nothing_leaks() -> None:
         (x + y).realize()
     after = [sys.getrefcount(one) for one in (None, False, (), Tensor, Buffer, x, y)]
     assert max(abs(a - b) for a, b in zip(before, after, strict=True)) < 1000
+
+
+def test_views_that_the_engine_computes_stay_views() -> None:
+    """A view that is read has a buffer with its values, and follows its base and is followed by it as before."""
+    movements: list[Callable[[Tensor], Tensor]] = [
+        lambda x: x.flip(0), lambda x: x.T, lambda x: x[1:3, ::2], lambda x: x[2], lambda x: x.reshape(3, 4), lambda x: x.expand(2, 4, 3),
+    ]  # fmt: skip
+    for movement in movements:
+        base = Tensor(np.arange(12, dtype=np.float32).reshape(4, 3), device="c")
+        movement(base).realize()  # in Python, which tells the engine
+        view = movement(base)
+        assert eager.realize(view)
+        before = view.numpy().copy()
+        base += 100
+        np.testing.assert_array_equal(view.numpy(), before + 100)
+        np.testing.assert_array_equal(movement(base).numpy(), before + 100)
+        if view.ndim < 3:  # elements of an expanded one are one place
+            view *= 2
+            np.testing.assert_array_equal(movement(base).numpy(), 2 * (before + 100))
+
+
+def test_a_view_of_what_nobody_holds_is_a_tensor_of_its_own() -> None:
+    def part() -> Tensor:
+        return Tensor(np.arange(12, dtype=np.float32).reshape(4, 3), device="c").T
+
+    part().realize()
+    view = part()
+    assert not eager.realize(view)
+    view.realize()
+    view += 1
+    np.testing.assert_array_equal(view.numpy(), np.arange(12).reshape(4, 3).T + 1)
