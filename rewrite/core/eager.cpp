@@ -17,9 +17,7 @@ namespace {
 
 // Whether a tensor's values are those of its node, and no gradient flows to it. A view whose base nobody else holds becomes a tensor of
 // its own in Python.
-bool is_plain(PyObject* t) {
-  return is_current(t) && at(t, g_tensors.tracked) == Py_False && (base_of(t) == Py_None || Py_REFCNT(base_of(t)) > 1);
-}
+bool is_plain(PyObject* t) { return is_current(t) && at(t, g_tensors.tracked) == Py_False && (base_of(t) == Py_None || Py_REFCNT(base_of(t)) > 1); }
 
 // Whether a tensor's node is what an operation reads, and its gradient is recorded if it has one.
 bool is_operand(PyObject* t) { return is_current(t) && (at(t, g_tensors.tracked) == Py_False || t_gradients); }
@@ -248,7 +246,7 @@ class Eager {
       inputs[k] = nb::borrow(reinterpret_cast<PyObject*>(s));
     }
     if (plan.layout.bytes > kLittle && base_of(tensor) == Py_None)  // the base of a view keeps what the view reads
-      for (uint32_t k : plan.takeable)  // the tensor's history and the list here: nobody else needs the memory
+      for (uint32_t k : plan.takeable)                              // the tensor's history and the list here: nobody else needs the memory
         if (Py_REFCNT(inputs[k].ptr()) == 2) return false;
     std::vector<void*> table;
     for (uint32_t k : plan.inputs) table.push_back(address_of(reinterpret_cast<BufferBase*>(inputs[k].ptr())->handle));

@@ -221,10 +221,12 @@ nb::list partition(const std::vector<Handle>& roots, const std::vector<std::stri
   std::vector<bool> is_free(op_count());
   for (const std::string& name : free)
     if (int op = find_op(name); op >= 0) is_free[size_t(op)] = true;
-  // An effect happens once, and where it stands; what is not a value cannot be kept.
+  // An effect happens once, and where it stands; what is not a value cannot be kept; what is to be computed again is not to be kept.
+  static const int later = find_op("LATER");
   for (Node* n : order) {
     const Kind kind = dtype_info(n->dtype).kind;
-    if (n->op == known_ops.AFTER || kind == Kind::Void || kind == Kind::Index || (n->op == known_ops.BUFFER && is_in_parts(n))) return {};
+    const bool is_value = kind != Kind::Void && kind != Kind::Index;
+    if (!is_value || n->op == known_ops.AFTER || int(n->op) == later || (n->op == known_ops.BUFFER && is_in_parts(n))) return {};
   }
   return LongGraph(nodes, is_free, most, size).subgraphs();
 }

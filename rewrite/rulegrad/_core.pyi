@@ -613,7 +613,7 @@ def partition(
 
     For each the outputs of earlier ones that it reads, its outputs, and the outputs that no later subgraph reads; it
     has about `size` nodes, at least one step. Values of the ops `free` are computed again where they are read. [] for
-    other graphs, and for those with effects or on a mesh.
+    other graphs, and for those with effects, with what is computed again on purpose, or on a mesh.
     """
 
 def remember(node: UOp, buffer: Any) -> None:

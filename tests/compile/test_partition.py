@@ -180,6 +180,17 @@ def test_graphs_that_stay_whole() -> None:
     assert not subgraphs(value.uop, most=200)
 
 
+def test_what_is_to_be_computed_again_is_not_kept() -> None:
+    layers = [Tensor(numbers(4, 4) * 0.1, requires_grad=True) for _ in range(200)]
+    for recomputed in (False, True):
+        value = Tensor(numbers(2, 4))
+        for weight in layers:
+            step = lambda x, w=weight: rg.tanh(x @ w) + x  # noqa: E731
+            value = rg.utils.checkpoint.checkpoint(step, value) if recomputed else step(value)
+        (gradient,) = rg.autograd.grad(value.sum(), [layers[0]])
+        assert bool(subgraphs(gradient.uop, most=300)) != recomputed
+
+
 @pytest.mark.parametrize("value", [-1, 1.5, "many", True])
 def test_settings_that_are_no_number_of_nodes(value: Any) -> None:
     with pytest.raises(rg.errors.ConfigError, match="longest_graph"), config(longest_graph=value):

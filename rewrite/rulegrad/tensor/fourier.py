@@ -71,12 +71,12 @@ def inverse_of_reals(x: Tensor, n: int) -> Tensor:
     planes = real.stack(imaginary, axis=-2)
     if n % 2 or n <= _WHOLE:
         more = _conjugate(planes.shrink(*lead, None, (1, rest + 1)).flip(-1))
-        return _transformed(planes.cat(more, axis=-1).mT.contiguous(), 1).unbind(-2)[0]
+        return _transformed(planes.cat(more, axis=-1).contiguous().mT, 1).unbind(-2)[0]
     forwards = planes.shrink(*lead, None, (0, half))
     backwards = _conjugate(planes.shrink(*lead, None, (1, half + 1)).flip(-1))
     turned = _times(forwards - backwards, ("inverse turns", n), lambda: 1j * _roots(2, half, n, 1)[1])
-    pairs = (forwards + backwards + turned).mT
-    return _transformed(pairs.contiguous(), 1).mT.reshape(*x.shape[:-1], n)
+    pairs = (forwards + backwards + turned).contiguous().mT
+    return _transformed(pairs, 1).mT.reshape(*x.shape[:-1], n)
 
 
 # ---- steps ----
@@ -166,8 +166,8 @@ def _by_convolution(x: Tensor, sign: int) -> Tensor:
         return np.fft.fft(kernel) / length
 
     planes = _times(_as_planes(x), ("chirp", n, sign), chirp).pad([*lead, (0, length - n)])
-    planes = _times(_transformed(planes.mT.contiguous(), -1), ("spectrum", n, sign), spectrum)
-    planes = _transformed(planes.mT.contiguous(), 1).shrink(*[None] * len(lead), (0, n))
+    planes = _times(_transformed(planes.contiguous().mT, -1), ("spectrum", n, sign), spectrum)
+    planes = _transformed(planes.contiguous().mT, 1).shrink(*[None] * len(lead), (0, n))
     return _times(planes, ("chirp", n, sign), chirp)
 
 
