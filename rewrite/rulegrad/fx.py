@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
+
+from rulegrad.support.torch_modules import modules_below
 
 __all__ = ["wrap"]
+
+__path__: list[str] = []  # `import rulegrad.fx.experimental.proxy_tensor` looks for it
+__getattr__: Final = modules_below("fx")
 
 _Function = TypeVar("_Function")
 

@@ -72,6 +72,19 @@ class MultiheadAttention(Described):
         if self.out_proj.bias is not None:
             init.zeros_(self.out_proj.bias)
 
+    def _reset_parameters(self) -> None:
+        """The first values anew, as PyTorch's sources ask for them."""
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            weight = getattr(self, name, None)
+            if weight is not None:
+                init.xavier_uniform_(weight)
+        for bias in (self.in_proj_bias, self.out_proj.bias):
+            if bias is not None:
+                init.zeros_(bias)
+        for learnt in (self.bias_k, self.bias_v):
+            if learnt is not None:
+                init.xavier_normal_(learnt)
+
     @staticmethod
     def _projection(outputs: int, inputs: int, device: str | None, dtype: Any) -> Tensor:
         return init.bounded((outputs, inputs), math.sqrt(6.0 / (outputs + inputs)), device, dtype)

@@ -10,6 +10,8 @@ from rulegrad.nn import _layers as layers
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
 from rulegrad.nn._backward_hooks import HookedCall
+from rulegrad.nn._forward_hooks import HOOKS, Handle, WithKeywords, after, before
+from rulegrad.nn._held import HeldBy
 from rulegrad.nn._uninitialized import UninitializedBuffer, UninitializedParameter, waiting
 from rulegrad.nn.parameter import Parameter, buffer_kind, mark
 from rulegrad.tensor.capturing import noticed
@@ -18,26 +20,8 @@ from rulegrad.tensor.tensor import Tensor
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Hook = Callable[["Module", tuple[Any, ...], Any], Any]
-PreHook = Callable[["Module", tuple[Any, ...]], Any]
 
-
-#: Attributes of a module that hold no part of it.
-HOOKS: Final = ("_hooks", "_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_load_hooks", "_loaded_hooks")
 NOT_WALKED: Final = (*HOOKS, "_kinds")
-
-
-class Handle:
-    """The handle that `register_forward_hook` and the like return."""
-
-    def __init__(self, module: Module, hook: Callable[..., Any]) -> None:
-        self._module, self._hook = module, hook
-
-    def remove(self) -> None:
-        """The hook is no longer called."""
-        for name in HOOKS:
-            left = tuple(hook for hook in getattr(self._module, name) if hook is not self._hook)
-            setattr(self._module, name, left)
 
 
 class Module(walking.Walked):
@@ -61,13 +45,16 @@ class Module(walking.Walked):
     """
 
     _training = True
-    _hooks: tuple[Hook, ...] = ()
-    _pre_hooks: tuple[PreHook, ...] = ()
+    _hooks: tuple[Callable[..., Any], ...] = ()
+    _pre_hooks: tuple[Callable[..., Any], ...] = ()
     _backward_hooks: tuple[Callable[..., Any], ...] = ()
     _backward_pre_hooks: tuple[Callable[..., Any], ...] = ()
     _load_hooks: tuple[Callable[..., Any], ...] = ()
     _loaded_hooks: tuple[Callable[..., Any], ...] = ()
     _kinds: dict[str, walking.Kind]
+    _modules = HeldBy()
+    _parameters = HeldBy("parameter")
+    _buffers = HeldBy("buffer", "temporary")
 
     def forward(self, *arguments: Any, **more: Any) -> Any:
         """The computation of a call."""
@@ -75,15 +62,13 @@ class Module(walking.Walked):
 
     def _call(self, *arguments: Any, **more: Any) -> Any:
         try:
-            for pre_hook in self._pre_hooks:
-                given = pre_hook(self, arguments)
-                arguments = arguments if given is None else given if isinstance(given, tuple) else (given,)
+            if self._pre_hooks:
+                arguments, more = before(self, arguments, more)
             hooked = HookedCall(self) if self._backward_hooks or self._backward_pre_hooks else None
             arguments = hooked.arguments(arguments) if hooked else arguments
             result = self.forward(*arguments, **more)
-            for hook in self._hooks:
-                changed = hook(self, arguments, result)
-                result = result if changed is None else changed
+            if self._hooks:
+                result = after(self, arguments, more, result)
             result = hooked.results(result) if hooked else result
         except RulegradError as error:
             layers.note(error, self)
@@ -155,26 +140,32 @@ class Module(walking.Walked):
         """`add_module`"""
         self.add_module(name, module)
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """The parameters with their paths, each once; not those of its modules unless `recurse`."""
-        return self._named(("parameter",), prefix, recurse)
+        return self._named(("parameter",), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
         """The parameters, each once, as optimizers take them."""
         return (tensor for _, tensor in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """The buffers with their paths, each once."""
-        return self._named(("buffer", "temporary"), prefix, recurse)
+        return self._named(("buffer", "temporary"), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers, each once."""
         return (tensor for _, tensor in self.named_buffers(recurse=recurse))
 
-    def _named(self, kinds: tuple[walking.Kind, ...], prefix: str, recurse: bool) -> Iterator[tuple[str, Tensor]]:
+    def _named(
+        self, kinds: tuple[walking.Kind, ...], prefix: str, recurse: bool, once: bool
+    ) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()
         for path, tensor, kind in walking.tensors(self):
-            if kind in kinds and id(tensor) not in seen and (recurse or "." not in path):
+            if kind in kinds and not (once and id(tensor) in seen) and (recurse or "." not in path):
                 seen.add(id(tensor))
                 yield (f"{prefix}.{path}" if prefix else path), tensor
         for path, empty in self._uninitialized() if waiting else ():
@@ -191,9 +182,12 @@ class Module(walking.Walked):
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules that this one holds itself, each once; one in a list has its place in the name: `layers.0`."""
+        return self._held_modules(True)
+
+    def _held_modules(self, once: bool) -> Iterator[tuple[str, Module]]:
         seen: set[int] = set()
         for path, module in walking.modules(self):
-            if isinstance(module, Module) and id(module) not in seen:
+            if isinstance(module, Module) and not (once and id(module) in seen):
                 seen.add(id(module))
                 yield path, module
 
@@ -201,17 +195,20 @@ class Module(walking.Walked):
         """The modules that this one holds itself."""
         return (module for _, module in self.named_children())
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module, and all below it, with their paths, each once."""
-        return self._named_modules(prefix, set())
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module, and all below it, with their paths, each once unless `remove_duplicate` is False.
 
-    def _named_modules(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
-        if id(self) in seen:
+        memo: modules that are left out, with what is below them; those that come are added.
+        """
+        seen: set[Module] = set() if memo is None else memo
+        if remove_duplicate and self in seen:
             return
-        seen.add(id(self))
+        seen.add(self)
         yield prefix, self
-        for path, child in self.named_children():
-            yield from child._named_modules(f"{prefix}.{path}" if prefix else path, seen)
+        for path, child in self._held_modules(remove_duplicate):
+            yield from child.named_modules(seen, f"{prefix}.{path}" if prefix else path, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
         """This module, and all below it."""
@@ -308,16 +305,28 @@ class Module(walking.Walked):
         function(self)
         return self
 
-    def _with_hook(self, name: str, hook: Callable[..., Any]) -> Handle:
-        setattr(self, name, (*getattr(self, name), hook))
-        return Handle(self, hook)
+    def _with_hook(self, name: str, hook: Callable[..., Any], prepend: bool = False, keywords: bool = False) -> Handle:
+        added: Any = WithKeywords(hook) if keywords else hook
+        others = getattr(self, name)
+        setattr(self, name, (added, *others) if prepend else (*others, added))
+        return Handle(self, added)
 
-    def register_forward_hook(self, hook: Hook) -> Handle:
-        """Call `hook(module, arguments, result)` after each forward; what it returns, unless None, is the result."""
-        return self._with_hook("_hooks", hook)
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
+        """Call `hook(module, arguments, result)` after each forward; what it returns, unless None, is the result.
 
-    def register_forward_pre_hook(self, hook: PreHook) -> Handle:
+        prepend: before the hooks that are there. with_kwargs: call `hook(module, arguments, keywords, result)`.
+        """
+        return self._with_hook("_hooks", hook, prepend, with_kwargs)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
         """Call `hook(module, arguments)` before each forward; what it returns, unless None, are the arguments.
+
+        prepend: before the hooks that are there. with_kwargs: call `hook(module, arguments, keywords)`; what it
+        returns, unless None, are both.
 
         >>> from rulegrad import Tensor, nn
         >>> layer = nn.ReLU()
@@ -325,7 +334,7 @@ class Module(walking.Walked):
         >>> layer(Tensor([0.5, 3.0])).tolist()
         [0.0, 2.0]
         """
-        return self._with_hook("_pre_hooks", hook)
+        return self._with_hook("_pre_hooks", hook, prepend, with_kwargs)
 
     def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(module, of_arguments, of_results)` in each `backward` through the module, with the gradients.

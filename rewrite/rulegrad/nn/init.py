@@ -10,6 +10,7 @@ import numpy as np
 
 from rulegrad import linalg
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.tensor.generators import Generator
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
@@ -34,26 +35,36 @@ def __getattr__(name: str) -> Any:
 Fan = Literal["fan_in", "fan_out"]
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Uniform in [a, b).
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Uniform in [a, b). generator: here and below, what the numbers come from, by default what `manual_seed` starts.
 
     >>> from rulegrad import Tensor, nn
     >>> weight = nn.init.uniform_(Tensor.zeros(100), 1.0, 2.0)
     >>> bool((weight >= 1.0).all())
     True
     """
-    return _filled(tensor, Tensor.uniform(tensor.shape, low=a, high=b, dtype=tensor.dtype, device=tensor.device))
+    like: dict[str, Any] = {"dtype": tensor.dtype, "device": tensor.device, "generator": generator}
+    return _filled(tensor, Tensor.uniform(tensor.shape, low=a, high=b, **like))
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with this mean and standard deviation."""
-    return _filled(tensor, Tensor.normal(tensor.shape, mean=mean, std=std, dtype=tensor.dtype, device=tensor.device))
+    like: dict[str, Any] = {"dtype": tensor.dtype, "device": tensor.device, "generator": generator}
+    return _filled(tensor, Tensor.normal(tensor.shape, mean=mean, std=std, **like))
 
 
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
     """Normal, but only within [a, b]: by the inverse of the distribution function, so every draw counts."""
     low, high = (0.5 * (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) for x in (a, b))
-    shares = Tensor.uniform(tensor.shape, low=2.0 * low - 1.0, high=2.0 * high - 1.0, device=tensor.device)
+    between: dict[str, Any] = {"low": 2.0 * low - 1.0, "high": 2.0 * high - 1.0, "generator": generator}
+    shares = Tensor.uniform(tensor.shape, device=tensor.device, **between)
     values = _inverse_erf(shares) * (std * math.sqrt(2.0)) + mean
     return _filled(tensor, values.clip(a, b).cast(tensor.dtype))
 
@@ -92,7 +103,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _filled(tensor, Tensor(values, device=tensor.device).cast(tensor.dtype))
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """A matrix of normal numbers with this share of zeros in each column, in places that are drawn.
 
     Raises ShapeError for another number of axes.
@@ -104,8 +115,9 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
     if tensor.ndim != 2:
         raise ShapeError(f"sparse_: the shape {tensor.shape} has {tensor.ndim} axes; use a matrix")
     count = math.ceil(sparsity * tensor.shape[0])
-    ranks = Tensor.rand(tensor.shape, device=tensor.device).argsort(0).argsort(0)
-    values = Tensor.normal(tensor.shape, mean=0.0, std=std, dtype=tensor.dtype, device=tensor.device)
+    like: dict[str, Any] = {"device": tensor.device, "generator": generator}
+    ranks = Tensor.rand(tensor.shape, **like).argsort(0).argsort(0)
+    values = Tensor.normal(tensor.shape, mean=0.0, std=std, dtype=tensor.dtype, **like)
     return _filled(tensor, (ranks < count).where(0.0, values))
 
 
@@ -122,18 +134,24 @@ def eye_(tensor: Tensor) -> Tensor:
     return _filled(tensor, Tensor.eye(rows, columns, dtype=tensor.dtype, device=tensor.device))
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform within `gain * sqrt(6 / (fan in + fan out))`, from Glorot and Bengio 2010."""
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor.shape)))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with standard deviation `gain * sqrt(2 / (fan in + fan out))`, from Glorot and Bengio 2010."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor.shape))))
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor.shape))), generator)
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: Fan = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: Fan = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Uniform within `gain * sqrt(3 / fan)`, from He et al. 2015; `a` is the slope of the leaky relu.
 
     >>> from rulegrad import Tensor, nn
@@ -142,16 +160,22 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: Fan = "fan_in", nonli
     True
     """
     bound = calculate_gain(nonlinearity, a) * math.sqrt(3.0 / _fan(tensor.shape, mode))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: Fan = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: Fan = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Normal with standard deviation `gain / sqrt(fan)`, from He et al. 2015."""
-    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor.shape, mode)))
+    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor.shape, mode)), generator)
 
 
 @no_grad()
-def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """A matrix (the axes after the first as one) whose rows, or columns, are orthogonal and of length `gain`.
 
     The QR decomposition of a normal matrix, from Saxe et al. 2013. Raises ShapeError for fewer than two axes.
@@ -160,7 +184,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
         raise ShapeError(f"orthogonal_: the shape {tensor.shape} has fewer than two axes")
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     dtype = "float64" if tensor.dtype == "float64" else "float32"
-    matrix = Tensor.randn(max(rows, columns), min(rows, columns), dtype=dtype, device=tensor.device)
+    extents = max(rows, columns), min(rows, columns)
+    matrix = Tensor.randn(extents, dtype=dtype, device=tensor.device, generator=generator)
     q, r = linalg.qr(matrix)
     # With the signs of the diagonal every orthogonal matrix is equally likely.
     signs = (r * Tensor.eye(r.shape[0], dtype=dtype, device=tensor.device)).sum(0).sign()

@@ -1,10 +1,10 @@
-"""Names of `torch` that sources ask about, and that no value here has: sizes of its tracer, dtypes of other devices."""
+"""Names of `torch` that sources ask about, and that no value here has: its tracer's sizes, dtypes of other devices."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["AbsentDtype", "SymBool", "SymFloat", "SymInt"]
+__all__ = ["AbsentDtype", "FakeTensor", "SymBool", "SymFloat", "SymInt", "get_proxy_mode", "is_fake"]
 
 
 class SymInt:
@@ -17,6 +17,23 @@ class SymFloat:
 
 class SymBool:
     """A truth that PyTorch's tracer does not know: nothing is one."""
+
+
+class FakeTensor:
+    """A tensor of PyTorch's tracer, with a shape and without values: nothing is one."""
+
+
+def is_fake(x: Any) -> bool:
+    """False: every tensor has values.
+
+    >>> is_fake(0)
+    False
+    """
+    return False
+
+
+def get_proxy_mode() -> None:
+    """None: PyTorch's tracer is not at work."""
 
 
 class AbsentDtype:

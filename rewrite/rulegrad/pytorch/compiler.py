@@ -36,3 +36,7 @@ def allow_in_graph(fn: Any) -> Any:
 assume_constant_result = allow_in_graph
 #: A block in which mapped functions index by tensors, as they may here in any case.
 TransformGetItemToIndex = nullcontext
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Nothing: a mark of a tensor that is changed in place, which captures here follow."""

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import inspect
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from rulegrad.ir.limits import finfo, iinfo
 from rulegrad.nn import functional
 from rulegrad.pytorch import absent, library, lists, reductions, windows
 from rulegrad.support.torch_names import (
+    COPIES,
     FUNCTIONAL,
     IN_PLACE,
     MAKING,
@@ -174,6 +176,19 @@ def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def _copying(name: str) -> Callable[..., Any]:
+    """`view_copy` and the like: what the method without `_copy` gives, as tensors of their own."""
+    method = _of_a_tensor(getattr(Tensor, "clone" if name == "alias" else name))
+
+    def function(input: Tensor, *arguments: Any, out: Any = None, **more: Any) -> Any:
+        found = method(input, *arguments, **more)
+        copies = [one.clone() for one in found] if isinstance(found, (tuple, list)) else found.clone()
+        return copies if out is None else _put(copies, out)
+
+    function.__name__ = function.__qualname__ = f"{name}_copy"
+    return function
+
+
 def _put(result: Any, out: Any) -> Any:
     """`out`, a tensor or several, with the values of the result."""
     for target, value in zip(out, result, strict=True) if isinstance(out, (list, tuple)) else [(out, result)]:
@@ -204,12 +219,15 @@ class _Typed(type):
     def __instancecheck__(cls, item: Any) -> bool:
         return isinstance(item, Tensor) and item.dtype == cls.dtype
 
-    def __call__(cls, values: Any = ()) -> Tensor:
-        return Tensor(values, cls.dtype)
+    def __call__(cls, *values: Any) -> Tensor:
+        if all(isinstance(value, int) for value in values):
+            return Tensor.empty(*values or (0,), dtype=cls.dtype)
+        (given,) = values
+        return Tensor(given, cls.dtype)
 
 
 def _typed(name: str) -> Any:
-    text = f"A tensor of {TYPED[name]} with these values. Sizes are for `Tensor.empty`."
+    text = f"A tensor of {TYPED[name]} with these values; ints are sizes, of a tensor whose values are set later."
     return _Typed(name, (), {"dtype": TYPED[name], "__doc__": text})
 
 
@@ -227,7 +245,7 @@ _FOR_MEMORY: Final = ("layout", "memory_format", "names", "pin_memory")
 
 _VALUES: Final[dict[str, Any]] = {
     "Event": cuda.Event, "Size": Size, "Stream": cuda.Stream,
-    "ops": library.ops,
+    "ops": library.ops, "torch": sys.modules["rulegrad"],
     "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
@@ -236,6 +254,8 @@ _VALUES: Final[dict[str, Any]] = {
     "meshgrid": meshgrid, "set_grad_enabled": set_grad_enabled, "asarray": as_tensor, "from_dlpack": from_dlpack,
     "get_autocast_gpu_dtype": get_autocast_dtype, "is_autocast_cpu_enabled": is_autocast_enabled,
     **{name: name for name in ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format", "strided")},
+    **{name: name for name in ("sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr")},
+    "layout": str, "memory_format": str,
     **dict.fromkeys(("set_float32_matmul_precision", "use_deterministic_algorithms"), _nothing),
     **dict.fromkeys(("are_deterministic_algorithms_enabled", "is_inference_mode_enabled"), _is_off),
     **{one.__name__: one for one in (frombuffer, get_autocast_dtype, get_default_device, is_autocast_enabled)},
@@ -261,6 +281,8 @@ def find(name: str) -> Any:
     for names, module in ((REDUCTIONS, reductions), (WINDOWS, windows), (FUNCTIONAL, functional)):
         if name in names:
             return getattr(module, name)
+    if name in COPIES:
+        return _copying(name.removesuffix("_copy"))
     name = RENAMED.get(name, name)
     if name in MAKING:
         return _making(getattr(Tensor, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from rulegrad.errors import ConfigError
@@ -48,3 +49,16 @@ class DeviceMesh(ProcessGroup):
 
 
 init_device_mesh = new_group = init_process_group
+
+
+class ReduceOp(Enum):
+    """How numbers of several processes would become one: names for default arguments."""
+
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
+    BAND = 5
+    BOR = 6
+    BXOR = 7

@@ -437,3 +437,15 @@ def slice_scatter(
     """
     k = one_axis(dim, self.ndim, "slice_scatter")
     return self.index_put((slice(None),) * k + (slice(start, end, step),), src)
+
+
+def as_strided_scatter(
+    self: Tensor, src: Operand, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """This tensor with `src` at the places that `as_strided` shows. Raises ShapeError for places out of the tensor.
+
+    >>> Tensor([1, 2, 3, 4]).as_strided_scatter(Tensor([8, 9]), (2,), (2,)).tolist()
+    [8, 2, 9, 4]
+    """
+    numbers = self.arange(self.size, device=self.device).as_strided(size, stride, storage_offset)
+    return self.flatten().index_put((numbers,), src).reshape(self.shape)

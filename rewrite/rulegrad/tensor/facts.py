@@ -146,3 +146,21 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     [2]
     """
     return self.cast(other.dtype)
+
+
+def is_shared(self: Tensor) -> bool:
+    """False: no tensor's memory is that of other processes, too.
+
+    >>> Tensor([1.0]).is_shared()
+    False
+    """
+    return False
+
+
+def is_inference(self: Tensor) -> bool:
+    """False: what is made inside of `inference_mode` is like what is made inside of `no_grad`.
+
+    >>> Tensor([1.0]).is_inference()
+    False
+    """
+    return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.tensor.aliasing import check_writable, leaf_behind, write
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.operands import as_operand, broadcast_shapes
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
@@ -116,3 +116,27 @@ def fill_diagonal_(self: Tensor, fill_value: float) -> Tensor:
     rows, columns = self.shape[-2:] if self.ndim > 1 else self.shape * 2
     places = [self.arange(n, device=self._device or None) for n in (rows, columns)]
     return become(self, self.masked_fill(places[0].unsqueeze(1) == places[1], fill_value), "fill_diagonal_")
+
+
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """`callable` of each element, as a number of Python, in place: a loop on the host, as in PyTorch.
+
+    >>> Tensor([1.0, 2.0]).apply_(lambda number: number * 10).tolist()
+    [10.0, 20.0]
+    """
+    return _of_numbers(self, [callable(one) for one in self.flatten().tolist()], "apply_")
+
+
+def map_(self: Tensor, tensor: Operand, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """`callable` of each element and the one of `tensor` at its place (broadcast), in place: a loop on the host.
+
+    >>> Tensor([1.0, 2.0]).map_(Tensor([3.0, 4.0]), max).tolist()
+    [3.0, 4.0]
+    """
+    others = as_tensor(self, tensor, "map_").expand(self.shape)
+    pairs = zip(self.flatten().tolist(), others.flatten().tolist())
+    return _of_numbers(self, [callable(one, other) for one, other in pairs], "map_")
+
+
+def _of_numbers(self: Tensor, numbers: list[Any], name: str) -> Tensor:
+    return become(self, self.new_tensor(numbers, dtype=self.dtype).reshape(self.shape), name)

@@ -179,23 +179,23 @@ def _product(self: Tensor, other: Operand, rank: int, name: str) -> Tensor:
 
 
 @built_once
-def addmm(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * self + alpha * (first @ second)`
+def addmm(self: Tensor, mat1: Operand, mat2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * (mat1 @ mat2)`
 
     >>> Tensor([[10]]).addmm(Tensor([[1, 2]]), Tensor([[3], [4]]), alpha=2).tolist()
     [[32]]
     """
-    product = _product(as_tensor(self, first, "addmm"), second, 2, "addmm")
+    product = _product(as_tensor(self, mat1, "addmm"), mat2, 2, "addmm")
     return _plus(self, product, beta, alpha, "addmm")
 
 
-def addbmm(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * self + alpha * (first @ second).sum(0)`: the products of two batches of matrices, added up.
+def addbmm(self: Tensor, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * (batch1 @ batch2).sum(0)`: the products of two batches of matrices, added up.
 
     >>> Tensor([[10]]).addbmm(Tensor([[[1, 2]], [[1, 1]]]), Tensor([[[3], [4]], [[1], [0]]])).tolist()
     [[22]]
     """
-    product = _product(as_tensor(self, first, "addbmm"), second, 3, "addbmm")
+    product = _product(as_tensor(self, batch1, "addbmm"), batch2, 3, "addbmm")
     return _plus(self, product.sum(0, dtype=product.dtype), beta, alpha, "addbmm")
 
 
@@ -208,32 +208,32 @@ def _plus(self: Tensor, product: Tensor, beta: float, alpha: float, name: str) -
     return (self if beta == 1 else self * beta) + added
 
 
-def addmv(self: Tensor, matrix: Operand, vector: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * self + alpha * (matrix @ vector)`
+def addmv(self: Tensor, mat: Operand, vec: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * (mat @ vec)`
 
     >>> Tensor([10, 20]).addmv(Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
     [13, 27]
     """
-    product = as_tensor(self, matrix, "addmv").mv(vector)
+    product = as_tensor(self, mat, "addmv").mv(vec)
     return _plus(self, product, beta, alpha, "addmv")
 
 
-def addr(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * self + alpha * outer(first, second)`
+def addr(self: Tensor, vec1: Operand, vec2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * outer(vec1, vec2)`
 
     >>> Tensor([[10, 20]]).addr(Tensor([1, 2]), Tensor([3, 4])).tolist()
     [[13, 24], [16, 28]]
     """
-    product = as_tensor(self, first, "addr").outer(second)
+    product = as_tensor(self, vec1, "addr").outer(vec2)
     return _plus(self, product, beta, alpha, "addr")
 
 
 @built_once
-def baddbmm(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * self + alpha * (first @ second)` of batches of matrices.
+def baddbmm(self: Tensor, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * (batch1 @ batch2)` of batches of matrices.
 
     >>> Tensor([[[10]]]).baddbmm(Tensor([[[1, 2]]]), Tensor([[[3], [4]]]), beta=2).tolist()
     [[[31]]]
     """
-    product = _product(as_tensor(self, first, "baddbmm"), second, 3, "baddbmm")
+    product = _product(as_tensor(self, batch1, "baddbmm"), batch2, 3, "baddbmm")
     return _plus(self, product, beta, alpha, "baddbmm")

@@ -102,6 +102,8 @@ class Tensor(LayerMethods):
     is_signed = facts.is_signed
     is_nonzero = facts.is_nonzero
     ndimension = facts.ndimension
+    is_shared = facts.is_shared
+    is_inference = facts.is_inference
 
     # values and devices
     realize = values.realize
@@ -372,6 +374,8 @@ class Tensor(LayerMethods):
     fill_ = inplace.fill_
     zero_ = inplace.zero_
     copy_ = inplace.copy_
+    apply_ = inplace.apply_
+    map_ = inplace.map_
 
     # cumulative
     cumsum, cumsum_ = with_in_place(cumulative.cumsum)
@@ -418,6 +422,7 @@ class Tensor(LayerMethods):
     select_scatter = advanced.select_scatter
     slice_scatter = advanced.slice_scatter
     diagonal_scatter = advanced.diagonal_scatter
+    as_strided_scatter = advanced.as_strided_scatter
 
     # arranging
     tile = arranging.tile
