@@ -87,3 +87,13 @@ def test_classes_of_one_dtype_take_sizes() -> None:
     assert rg.FloatTensor(2, 3).shape == (2, 3) and rg.LongTensor(4).dtype == "int64" and rg.LongTensor(4).shape == (4,)
     with pytest.raises((RulegradError, TypeError, ValueError)):
         rg.FloatTensor([1.0], [2.0])
+
+
+def test_a_model_on_several_devices_is_named_as_in_pytorch() -> None:
+    model = nn.DataParallel(nn.Linear(2, 3), device_ids=[0])
+    assert list(model.state_dict()) == ["module.weight", "module.bias"]
+    assert model(Tensor.ones(4, 2)).tolist() == model.module(Tensor.ones(4, 2)).tolist()
+    with pytest.raises(RulegradError, match="data_parallel"):
+        nn.DataParallel(nn.Linear(2, 3), device_ids=[0, 1])
+    with pytest.raises(RulegradError, match="DistributedDataParallel"):
+        nn.parallel.DistributedDataParallel(nn.Linear(2, 3))

@@ -134,3 +134,31 @@ def test_what_distributions_are_written_with() -> None:
 def test_names_for_default_arguments() -> None:
     assert rg.distributed.ReduceOp.SUM.name == "SUM" and rg.sparse_coo == "sparse_coo"
     assert isinstance(rg.strided, rg.layout) and not rg._subclasses.fake_tensor.is_fake(Tensor([1.0]))
+
+
+@pytest.mark.parametrize("count", [0, 5, 6])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_processes_share_a_data_set_as_in_pytorch(count: int, drop_last: bool) -> None:
+    for rank in range(4):
+        found, expected = (
+            one(range(count), 4, rank, shuffle=False, drop_last=drop_last)
+            for one in (rg.data.DistributedSampler, torch.utils.data.DistributedSampler)
+        )
+        assert len(found) == len(expected) and (not count or list(found) == list(expected))
+
+
+def test_processes_share_an_order_that_is_drawn() -> None:
+    samplers = [rg.data.DistributedSampler(range(6), 2, rank, seed=3) for rank in (0, 1)]
+    first = [list(sampler) for sampler in samplers]
+    assert sorted(first[0] + first[1]) == list(range(6)) and list(samplers[0]) == first[0]
+    samplers[0].set_epoch(1)
+    assert list(samplers[0]) != first[0]
+    with pytest.raises(ConfigError, match="rank"):
+        rg.data.DistributedSampler(range(6), 2, 2)
+
+
+def test_handles_of_hooks_in_a_dict() -> None:
+    hooks: dict[int, str] = {}
+    with importlib.import_module("rulegrad.utils.hooks").RemovableHandle(hooks) as handle:
+        hooks[handle.id] = "hook"
+    assert not hooks

@@ -21,6 +21,7 @@ from rulegrad.data._datasets import (
     TensorDataset,
     random_split,
 )
+from rulegrad.data._distributed import DistributedSampler
 from rulegrad.data._loader import DataLoader
 from rulegrad.data._samplers import (
     BatchSampler,
@@ -38,6 +39,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",

@@ -117,6 +117,7 @@ from rulegrad.nn._padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from rulegrad.nn._parallel import DataParallel
 from rulegrad.nn._pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -206,6 +207,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",

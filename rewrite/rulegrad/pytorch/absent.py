@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["AbsentDtype", "FakeTensor", "SymBool", "SymFloat", "SymInt", "get_proxy_mode", "is_fake"]
+__all__ = ["AbsentDtype", "FakeTensor", "SymBool", "SymFloat", "SymInt", "TensorType", "get_proxy_mode", "is_fake"]
 
 
 class SymInt:
@@ -17,6 +17,10 @@ class SymFloat:
 
 class SymBool:
     """A truth that PyTorch's tracer does not know: nothing is one."""
+
+
+class TensorType:
+    """The type of a tensor to PyTorch's script compiler: nothing is one."""
 
 
 class FakeTensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import re
 from pathlib import Path
@@ -14,6 +16,12 @@ __all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "urlpa
 
 #: The hash at the end of a file's name.
 HASH_REGEX: Final = re.compile(r"-([a-f0-9]*)\.")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm" and importlib.util.find_spec("tqdm"):  # the package's, as in PyTorch, where it is installed
+        return importlib.import_module("tqdm").tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def load_state_dict_from_url(url: str, *arguments: Any, **more: Any) -> Any:

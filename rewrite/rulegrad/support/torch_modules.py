@@ -18,6 +18,7 @@ activation adaptive batchnorm channelshuffle container conv distance dropout fla
 module normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils
 """
 _OPTIMIZERS: Final = "adadelta adagrad adam adamw asgd nadam optimizer radam rmsprop rprop sgd"
+_DATA: Final = "_utils _utils.collate dataloader dataset distributed sampler"
 _DISTRIBUTIONS: Final = """
 bernoulli beta binomial categorical cauchy chi2 dirichlet distribution exponential gamma geometric gumbel half_normal
 independent kl laplace log_normal multivariate_normal normal one_hot_categorical poisson studentT
@@ -62,6 +63,8 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     **{f"nn.modules.{name}": ("nn", "pytorch.bases") for name in _OF_NN.split()},
     "nn.modules.lazy": ("pytorch.lazy", "nn"),
     "nn.modules.utils": ("pytorch.tuples",),
+    "nn.parallel": ("nn._parallel",),
+    **{f"nn.parallel.{name}": ("nn._parallel",) for name in ("data_parallel", "distributed")},
     "nn.utils.fusion": ("nn.utils._fusion",),
     "nn.utils.rnn": ("pytorch.sequences",),
     **{f"optim.{name}": ("optim", "pytorch.bases") for name in _OPTIMIZERS.split()},
@@ -75,10 +78,11 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "utils": (),
     "version": ("pytorch.version",),
     "utils._pytree": ("pytorch.trees",),
+    "utils.hooks": ("pytorch.handles",),
     "utils.model_zoo": ("pytorch.hub",),
     "utils.checkpoint": ("nn.utils", "pytorch.random"),
     "utils.data": ("data",),
-    **{f"utils.data.{name}": ("data",) for name in ("_utils", "_utils.collate", "dataloader", "dataset", "sampler")},
+    **{f"utils.data.{name}": ("data",) for name in _DATA.split()},
     "utils.dlpack": ("pytorch.dlpack",),
 }
 

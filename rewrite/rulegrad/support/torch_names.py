@@ -10,7 +10,8 @@ from typing import Final
 _SAME: Final = """
 abs absolute acos acosh adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addr
 adjoint all allclose amax amin aminmax angle any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh
-argmax argmin argsort argwhere as_strided as_strided_scatter asin asinh atan atan2 atanh atleast_1d atleast_2d atleast_3d avg_pool1d
+argmax argmin argsort argwhere as_strided as_strided_scatter asin asinh atan atan2 atanh atleast_1d atleast_2d
+atleast_3d avg_pool1d
 baddbmm batch_norm bernoulli binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not
 bitwise_or bitwise_right_shift bitwise_xor block_diag bmm broadcast_tensors broadcast_to bucketize
 cartesian_prod cat cdist ceil celu cholesky cholesky_inverse cholesky_solve chunk clamp clamp_max clamp_min clip
@@ -100,7 +101,7 @@ COPIES: Final = frozenset(f"{name}_copy" for name in _COPIES.split())
 _OTHERS: Final = """
 sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr
 complex32 float8_e4m3fnuz float8_e5m2fnuz qint32 qint8 quint8
-Event Size Stream SymBool ops SymFloat SymInt _assert _assert_async
+Event Size Stream SymBool ops SymFloat SymInt TensorType _assert _assert_async
 are_deterministic_algorithms_enabled as_tensor asarray channels_last channels_last_3d contiguous_format
 device dtype e finfo from_dlpack from_numpy frombuffer get_autocast_dtype get_autocast_gpu_dtype get_default_device
 get_default_dtype iinfo inf inference_mode is_autocast_cpu_enabled is_autocast_enabled is_grad_enabled
