@@ -162,3 +162,19 @@ def test_handles_of_hooks_in_a_dict() -> None:
     with importlib.import_module("rulegrad.utils.hooks").RemovableHandle(hooks) as handle:
         hooks[handle.id] = "hook"
     assert not hooks
+
+
+def test_a_sampler_of_a_program_that_was_started_on_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ranks:
+        size, local = 3, (1,)
+
+    assert list(rg.data.DistributedSampler(range(4), shuffle=False)) == [0, 1, 2, 3]
+    monkeypatch.setattr("rulegrad.data._distributed.world", Ranks)
+    assert list(rg.data.DistributedSampler(range(7), shuffle=False, drop_last=True)) == [1, 4]
+
+
+def test_typed_tensors_of_sizes_and_of_values() -> None:
+    assert rg.FloatTensor(2, 3).shape == (2, 3)
+    assert rg.LongTensor([2, 3]).tolist() == [2, 3]
+    with pytest.raises(rg.errors.ShapeError, match="neither sizes"):
+        rg.FloatTensor(2, 3.5)

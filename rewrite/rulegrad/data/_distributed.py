@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sized
 
 import numpy as np
 
+from rulegrad.communication.current import world
 from rulegrad.data._samplers import Sampler
 from rulegrad.errors import ConfigError
 
@@ -13,7 +14,7 @@ from rulegrad.errors import ConfigError
 class DistributedSampler(Sampler[int]):
     """The numbers that the process `rank` of `num_replicas` takes: every so many of an order that all agree on.
 
-    With `drop_last` what is left over is left out, else the first ones come again. `set_epoch` draws another order,
+    By default they are this rank and the ranks that the program was started with (`python -m rulegrad launch`). With `drop_last` what is left over is left out, else the first ones come again. `set_epoch` draws another order,
     which is not PyTorch's. Raises ConfigError for a rank that none of the processes has.
 
     >>> from rulegrad.data import DistributedSampler
@@ -30,8 +31,8 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        # One process, unless told otherwise: there are no groups of processes.
-        self.num_replicas, self.rank = 1 if num_replicas is None else num_replicas, 0 if rank is None else rank
+        self.num_replicas = world().size if num_replicas is None else num_replicas
+        self.rank = world().local[0] if rank is None else rank
         if not 0 <= self.rank < self.num_replicas:
             raise ConfigError(f"DistributedSampler: rank={self.rank} of {self.num_replicas} processes")
         self.dataset, self.shuffle, self.seed, self.drop_last, self.epoch = dataset, shuffle, seed, drop_last, 0

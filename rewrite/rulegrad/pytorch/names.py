@@ -222,8 +222,9 @@ class _Typed(type):
     def __call__(cls, *values: Any) -> Tensor:
         if all(isinstance(value, int) for value in values):
             return Tensor.empty(*values or (0,), dtype=cls.dtype)
-        (given,) = values
-        return Tensor(given, cls.dtype)
+        if len(values) != 1:
+            raise ShapeError(f"{values} are neither sizes, which are ints, nor one list, array or tensor of values")
+        return Tensor(values[0], cls.dtype)
 
 
 def _typed(name: str) -> Any:
