@@ -14,8 +14,9 @@ from rulegrad.errors import ConfigError
 class DistributedSampler(Sampler[int]):
     """The numbers that the process `rank` of `num_replicas` takes: every so many of an order that all agree on.
 
-    By default they are this rank and the ranks that the program was started with (`python -m rulegrad launch`). With `drop_last` what is left over is left out, else the first ones come again. `set_epoch` draws another order,
-    which is not PyTorch's. Raises ConfigError for a rank that none of the processes has.
+    By default they are this rank, and the ranks that the program was started with (`python -m rulegrad launch`). With
+    `drop_last` what is left over is left out, else the first ones come again. `set_epoch` draws another order, which is
+    not PyTorch's. Raises ConfigError for a rank that none of the processes has.
 
     >>> from rulegrad.data import DistributedSampler
     >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in (0, 1)]
