@@ -32,9 +32,16 @@ _LENT: Final = "its memory belongs to an array of another library, which would k
 class View:
     """How a tensor is a part of another."""
 
-    __slots__ = ("base", "changes", "detached", "obstacle", "of_leaf", "root", "steps")
+    __slots__ = ("base", "changes", "detached", "obstacle", "of_leaf", "root", "shape", "steps")
 
-    def __init__(self, base: TensorCore | None, steps: tuple[Step, ...], detached: bool, obstacle: str) -> None:
+    def __init__(
+        self,
+        base: TensorCore | None,
+        steps: tuple[Step, ...],
+        detached: bool,
+        obstacle: str,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
         self.base = base  # None: of nobody any more, but the obstacle stays
         self.steps = steps
         #: Whether no gradients flow between it and the base. It is the base of its own views then.
@@ -46,11 +53,16 @@ class View:
         self.root: Any = None
         self.changes = 0
         self.of_leaf = False
+        #: The base's when the first movement was made: `unsqueeze_` may have given it another one since.
+        self.shape = shape
         if base is not None:
             self.root, self.changes, self.of_leaf = base._uop, base._changes, base._leaf
+            self.shape = shape or base.shape
 
     def graph(self, root: UOp) -> UOp:
         """The movements, of the base's node `root`."""
+        if root.shape != self.shape:
+            root = UOp("RESHAPE", (root,), shape=self.shape)
         for op, dtype, attributes in self.steps:
             root = UOp(op, (root,), **attributes) if dtype is None else UOp(op, (root,), dtype)
         return root
@@ -64,18 +76,27 @@ class View:
 def attach(result: TensorCore, tensor: TensorCore, steps: tuple[Step, ...], detached: bool = False) -> None:
     """Make `result`, which was made of `tensor` by these movements, a view."""
     repeats = any(op in ("EXPAND", "UNFOLD") for op, _, _ in steps)
-    base, obstacle, link = tensor, "", tensor._view
+    base, obstacle, link, shape = tensor, "", tensor._view, None
     if link is not None:
         if link.is_alone():
             release(tensor)
         elif link.base is not None and not (link.detached or link.obstacle):
-            base, steps = link.base, link.steps + steps
+            base, steps, shape = link.base, link.steps + steps, link.shape
     if repeats:
         obstacle = _REPEATED
     detached = detached or (tensor._requires_grad and not result._requires_grad)
     if base is tensor or tensor._history is None:
         result._history = None  # the base's
-    result._view = View(base, steps, detached, obstacle)
+    result._view = View(base, steps, detached, obstacle, shape)
+
+
+def reshape(tensor: TensorCore, shape: tuple[int, ...]) -> None:
+    """Give a tensor another shape of as many elements; its views, and what it is a view of, keep theirs."""
+    renew(tensor)
+    link = tensor._view
+    if link is not None and link.base is not None:
+        link.steps = (*link.steps, ("RESHAPE", None, {"shape": shape}))
+    tensor._uop = UOp("RESHAPE", (tensor.uop,), shape=shape)
 
 
 def mark_borrowed(tensor: TensorCore) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rulegrad.errors import DtypeError, GradientError, ShapeError
-from rulegrad.tensor.aliasing import check_writable, leaf_behind, write
+from rulegrad.errors import CaptureError, DtypeError, GradientError, ShapeError
+from rulegrad.tensor.aliasing import check_writable, leaf_behind, reshape, write
+from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.storage import is_weak_scalar
@@ -49,13 +50,7 @@ def with_in_place(function: Function, name: str = "") -> tuple[Function, Functio
 
 def become(self: Tensor, value: Any, name: str) -> Tensor:
     """Stand for `value`, of this tensor's shape and a dtype of no higher kind, from now on."""
-    leaf = leaf_behind(self) if gradients_enabled() else None
-    if leaf is not None:
-        what = "a leaf" if leaf is self else "a view of a leaf"
-        raise GradientError(
-            f"{name}: this tensor is {what} that requires a gradient, and cannot be changed in place; "
-            "do it inside no_grad(), or use the result of an operation"
-        )
+    _check_gradient(self, name)
     check_writable(self, name)
     if value.shape != self.shape:
         raise ShapeError(
@@ -66,6 +61,45 @@ def become(self: Tensor, value: Any, name: str) -> Tensor:
             f"{name}: the result is {value.dtype} and does not fit a tensor of {self.dtype}; cast it first"
         )
     write(self, value if value.dtype == self.dtype else value.cast(self.dtype))
+    return self
+
+
+def _check_gradient(self: Tensor, name: str) -> None:
+    leaf = leaf_behind(self) if gradients_enabled() else None
+    if leaf is not None:
+        what = "a leaf" if leaf is self else "a view of a leaf"
+        raise GradientError(
+            f"{name}: this tensor is {what} that requires a gradient, and cannot be changed in place; "
+            "do it inside no_grad(), or use the result of an operation"
+        )
+
+
+def unsqueeze_(self: Tensor, dim: int) -> Tensor:
+    """`unsqueeze` in place: the tensor has another axis of size 1. Views of it, and what it is a view of, keep theirs.
+
+    Raises CaptureError inside a captured function for a tensor of outside.
+
+    >>> x = Tensor([1, 2])
+    >>> x.unsqueeze_(0).tolist(), x.shape
+    ([[1, 2]], (1, 2))
+    """
+    return _with_shape(self, self.unsqueeze(dim).shape, "unsqueeze_")
+
+
+def squeeze_(self: Tensor, axis: Any = None, *, dim: Any = None) -> Tensor:
+    """`squeeze` in place, as `unsqueeze_`.
+
+    >>> Tensor([[1, 2]]).squeeze_().tolist()
+    [1, 2]
+    """
+    return _with_shape(self, self.squeeze(axis, dim=dim).shape, "squeeze_")
+
+
+def _with_shape(self: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
+    _check_gradient(self, name)
+    if is_tracing() and self._uop.op == "BUFFER":
+        raise CaptureError(f"jit: {name} changes the shape of a tensor that the function was given; use {name[:-1]}()")
+    reshape(self, tuple(shape))
     return self
 
 

@@ -276,8 +276,8 @@ class Tensor(LayerMethods):
     shrink = movement.shrink
     flip = movement.flip
     transpose = swapdims = swapaxes = movement.transpose
-    squeeze = movement.squeeze
-    unsqueeze = movement.unsqueeze
+    squeeze, squeeze_ = movement.squeeze, inplace.squeeze_
+    unsqueeze, unsqueeze_ = movement.unsqueeze, inplace.unsqueeze_
     flatten = ravel = movement.flatten
     contiguous = movement.contiguous
     clone = movement.clone
