@@ -22,6 +22,7 @@ struct Run {
   uint32_t first, gap, times;  // levels first, first + gap, ..., of `times` values that are made alike
   uint32_t levels() const { return gap * (times - 1); }
   uint32_t last() const { return first + levels(); }
+  bool meets(const Run& other) const { return other.first <= last() && first <= other.last(); }
 };
 
 struct Subgraph {
@@ -160,14 +161,15 @@ class LongGraph {
       // All values of a step recur alike: of those that do so as often, the one where least is kept.
       const Run longest = waiting.front();
       Run best = longest;
+      double least = mean(best);
       for (const Run& run : waiting) {
         if (run.levels() + 2 * run.gap < longest.levels()) break;
-        if (run.gap == longest.gap && run.first <= longest.last() && longest.first <= run.last() && mean(run) < mean(best)) best = run;
+        if (run.gap != longest.gap || !longest.meets(run)) continue;
+        if (const double cost_of_run = mean(run); cost_of_run < least) best = run, least = cost_of_run;
       }
       const uint32_t steps = std::max(1u, uint32_t(uint64_t(size_) * (best.times - 1) / nodes_within(best)));
       for (uint32_t level = best.first; level <= best.last(); level += best.gap * steps) cuts.push_back(level);
-      auto meets = [&](const Run& run) { return run.first <= best.last() && best.first <= run.last(); };
-      waiting.erase(std::remove_if(waiting.begin(), waiting.end(), meets), waiting.end());
+      waiting.erase(std::remove_if(waiting.begin(), waiting.end(), [&](const Run& run) { return best.meets(run); }), waiting.end());
     }
     std::sort(cuts.begin(), cuts.end());
     return cuts;

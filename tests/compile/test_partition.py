@@ -109,7 +109,7 @@ def test_gradients_of_loops_in_subgraphs() -> None:
     x, w = numbers(2, 4, 120) * 0.5, numbers(4, 4) * 0.3
 
     def gradients(most: int) -> list[Any]:
-        with config(longest_graph=most):
+        with config(longest_graph=most, device="numpy"):
             weight, given = Tensor(w, requires_grad=True), Tensor(x, requires_grad=True)
             state = Tensor.zeros(2, 4)
             total = Tensor(0.0)
@@ -126,7 +126,7 @@ def test_gradients_of_loops_in_subgraphs() -> None:
 
 def test_random_numbers_are_the_same_in_subgraphs() -> None:
     def walk(most: int) -> Any:
-        with config(longest_graph=most):
+        with config(longest_graph=most, device="numpy"):
             rg.manual_seed(3)
             place = Tensor.zeros(4)
             for _ in range(60):
@@ -152,7 +152,7 @@ def test_loops_of_random_steps(seed: int) -> None:
     x = numbers(6, 90)
 
     def run(most: int) -> list[Any]:
-        with config(longest_graph=most):
+        with config(longest_graph=most, device="numpy"):
             given, total = Tensor(x), Tensor(numbers(6))
             first, second = Tensor.ones(6), given[:, 0]
             kept = [second]

@@ -209,14 +209,15 @@ def test_rows_in_the_middle_are_put_there_at_once(device: str) -> None:
     assert sum(kernel.source.count("tanh") for kernel in kernels) <= 22
 
 
-def test_many_values_of_equal_shapes_in_one_program(device: str) -> None:
-    """Each of 600 losses was looked for among all of them, for each pair of them."""
-    x = inputs(8, device)
-    weight, losses = Tensor(np.zeros(3, np.float32), device=device), []
+def test_many_values_of_equal_shapes_in_one_program() -> None:
+    """Each of 200 losses was looked for among all of them, for each pair of them."""
+    x = inputs(8, "numpy")
+    weight, losses = Tensor(np.zeros(3, np.float32), device="numpy"), []
     for _ in range(200):
         difference = x @ weight - x.sum(1)
         losses.append((difference**2).mean())
         weight = weight - 0.1 * (difference @ x) / 8
+    assert compile_graph([rg.stack(losses).uop, weight.uop], "c")
     found = rg.stack(losses).numpy()
     assert found[0] > found[-1] >= 0
     np.testing.assert_allclose(weight.numpy(), np.ones(3), atol=0.5)
