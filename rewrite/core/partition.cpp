@@ -35,14 +35,21 @@ class LongGraph {
  public:
   LongGraph(const std::vector<Node*>& roots, const std::vector<bool>& free, uint32_t most, uint32_t size)
       : size_(size), order_(toposort(roots)), is_very_long_(order_.size() > most) {
-    number_.begin();
-    for (size_t k = 0; k < order_.size(); k++) number_[order_[k]] = uint32_t(k);
+    static thread_local SideTable<uint32_t> number;
+    number.begin();
+    for (size_t k = 0; k < order_.size(); k++) {
+      Node* n = order_[k];
+      number[n] = uint32_t(k);
+      begin_.push_back(uint32_t(sources_.size()));
+      for (uint32_t j = 0; j < n->nsrc; j++) sources_.push_back(number[n->src[j]]);
+    }
+    begin_.push_back(uint32_t(sources_.size()));
     is_root_.resize(order_.size());
-    for (Node* root : roots) is_root_[number_[root]] = true;
-    for (Node* n : order_) {
-      is_free_.push_back(free[n->op]);
-      bool view = n->nsrc == 0 || is_free_.back();
-      for_sources(n, [&](uint32_t s) { view = view && is_view_[s]; });
+    for (Node* root : roots) is_root_[number[root]] = true;
+    for (size_t k = 0; k < order_.size(); k++) {
+      is_free_.push_back(free[order_[k]->op]);
+      bool view = order_[k]->nsrc == 0 || is_free_.back();
+      for_sources(k, [&](uint32_t s) { view = view && is_view_[s]; });
       is_view_.push_back(view);
     }
   }
@@ -60,8 +67,8 @@ class LongGraph {
 
  private:
   template <class Do>
-  void for_sources(Node* n, Do act) {
-    for (uint32_t k = 0; k < n->nsrc; k++) act(number_[n->src[k]]);
+  void for_sources(size_t node, Do act) const {
+    for (uint32_t k = begin_[node]; k < begin_[node + 1]; k++) act(sources_[k]);
   }
 
   nb::list handles(const std::vector<uint32_t>& numbers) const {
@@ -72,18 +79,18 @@ class LongGraph {
 
   void find_levels() {
     std::vector<uint32_t> earliest(order_.size());
-    for (size_t k = 0; k < order_.size(); k++) for_sources(order_[k], [&](uint32_t s) { earliest[k] = std::max(earliest[k], earliest[s] + 1); });
+    for (size_t k = 0; k < order_.size(); k++) for_sources(k, [&](uint32_t s) { earliest[k] = std::max(earliest[k], earliest[s] + 1); });
     constexpr uint32_t kNotRead = ~0u;
     level_.assign(order_.size(), kNotRead);
     for (size_t k = order_.size(); k-- > 0;) {
       if (level_[k] == kNotRead) level_[k] = earliest[k];
-      for_sources(order_[k], [&](uint32_t s) { level_[s] = std::min(level_[s], level_[k] - 1); });
+      for_sources(k, [&](uint32_t s) { level_[s] = std::min(level_[s], level_[k] - 1); });
     }
     uint32_t next = uint32_t(std::max_element(earliest.begin(), earliest.end()) - earliest.begin());
     chain_.assign(earliest[next] + 1, next);
     for (uint32_t level = earliest[next]; level-- > 0;) {
       uint32_t source = next;
-      for_sources(order_[next], [&](uint32_t s) { source = earliest[s] == level ? s : source; });
+      for_sources(next, [&](uint32_t s) { source = earliest[s] == level ? s : source; });
       chain_[level] = next = source;
     }
     nodes_to_.assign(chain_.size() + 1, 0);  // how many nodes have a level below this one
@@ -99,7 +106,7 @@ class LongGraph {
     for (int look = 0; look < kDeepestLook; look++) {
       for (size_t k = 0; k < order_.size(); k++) {
         deeper[k] = kind[k];
-        for_sources(order_[k], [&](uint32_t s) { deeper[k] = mixed(deeper[k], kind[s]); });
+        for_sources(k, [&](uint32_t s) { deeper[k] = mixed(deeper[k], kind[s]); });
       }
       kind.swap(deeper);
     }
@@ -134,7 +141,7 @@ class LongGraph {
     std::vector<int64_t> change(chain_.size() + 1);
     for (size_t k = order_.size(); k-- > 0;) {
       const uint32_t to = std::max(level_[k], is_free_[k] ? read_to[k] : 0);
-      for_sources(order_[k], [&](uint32_t s) { read_to[s] = std::max(read_to[s], to); });
+      for_sources(k, [&](uint32_t s) { read_to[s] = std::max(read_to[s], to); });
       if (is_free_[k] || is_view_[k] || read_to[k] <= level_[k]) continue;
       const int64_t cost = int64_t(kEachValue) + element_count(shape_of(order_[k])) * dtype_info(order_[k]->dtype).bits / 8;
       change[level_[k]] += cost;
@@ -186,7 +193,7 @@ class LongGraph {
     std::vector<uint32_t> stack;
     for (uint32_t p = 0; p < found.size(); p++) {
       for (uint32_t k : found[p].nodes) {
-        for_sources(order_[k], [&](uint32_t s) {
+        for_sources(k, [&](uint32_t s) {
           if (home[s] < p) stack.push_back(s);
         });
         while (!stack.empty()) {
@@ -194,7 +201,7 @@ class LongGraph {
           stack.pop_back();
           if (is_view_[s] || last_read[s] == p) continue;
           last_read[s] = p;
-          if (is_free_[s]) for_sources(order_[s], [&](uint32_t below) { stack.push_back(below); });
+          if (is_free_[s]) for_sources(s, [&](uint32_t below) { stack.push_back(below); });
           else found[p].reads.push_back(s);
         }
       }
@@ -209,8 +216,8 @@ class LongGraph {
 
   uint32_t size_;
   std::vector<Node*> order_;
-  bool is_very_long_;  // else it is partitioned only where each step is a subgraph
-  SideTable<uint32_t> number_;
+  bool is_very_long_;                              // else it is partitioned only where each step is a subgraph
+  std::vector<uint32_t> begin_, sources_;          // the sources of the node k from begin_[k] to begin_[k + 1]
   std::vector<bool> is_root_, is_free_, is_view_;  // free: computed again where it is read; view: of what is in memory
   std::vector<uint32_t> level_, chain_, nodes_to_;
 };
