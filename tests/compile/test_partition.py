@@ -180,6 +180,26 @@ def test_graphs_that_stay_whole() -> None:
     assert not subgraphs(value.uop, most=200)
 
 
+def test_a_step_that_uses_up_much_memory_is_one_plan(monkeypatch: pytest.MonkeyPatch, made: list[int]) -> None:
+    """The new parameters take the memory of the old ones, which subgraphs would not."""
+
+    def plans_of_a_step() -> int:
+        parameter, x = Tensor(numbers(16, 16) * 0.1).realize(), Tensor(numbers(2, 16)).realize()
+        made.clear()
+        with config(longest_graph=400, device="c"):
+            value = x
+            for _ in range(600):
+                value = value * 0.9 + x
+            parameter.assign(parameter - value.mean())
+            del value
+            parameter.realize()
+        return len(made)
+
+    assert plans_of_a_step() > 1
+    monkeypatch.setattr(realize, "MOST_USED_UP", 100)
+    assert plans_of_a_step() == 1
+
+
 def test_what_is_to_be_computed_again_is_not_kept() -> None:
     layers = [Tensor(numbers(4, 4) * 0.1, requires_grad=True) for _ in range(200)]
     for recomputed in (False, True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rulegrad import engine
 from rulegrad._core import signature
@@ -53,6 +53,9 @@ class _Way:
     is_known: bool = False  # to the engine, which needs no Python for it, or it is not for the engine
 
 
+#: Bytes: where a computation uses up more, as a step of a large model does with its parameters, it is one plan.
+MOST_USED_UP: Final = 1 << 25
+
 _plans: dict[tuple[UOp, str], tuple[Plan, tuple[int | Buffer, ...]]] = {}  # and the numbers of its inputs, or these
 _ways: dict[tuple[bytes, str], _Way] = {}  # by signature: to a plan, and no pass is run
 
@@ -77,7 +80,7 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
         return []
     key, ids = signature(uops)
     subgraphs = partition(uops, key)
-    if subgraphs:
+    if subgraphs and not (holders and _uses_up(holders, ids) > MOST_USED_UP):
         return realize_subgraphs(subgraphs, uops, lambda graphs: realize(graphs, None, device))
     way, buffers = _look_up(uops, key, ids, device, config.general_plans > 0)
     plan = way.plan
@@ -96,6 +99,16 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
     if not taken and not way.is_known:
         _tell_engine(key, way)
     return results
+
+
+def _uses_up(holders: Holders, ids: Sequence[int]) -> int:
+    """The bytes of buffers that nobody else holds: the results of one plan may take their memory."""
+    buffers = [Buffer.numbered(number) for number in ids]
+    holders.let_go()
+    try:
+        return sum(buffers[number].nbytes for number in range(len(buffers)) if is_free(buffers, number))
+    finally:
+        holders.take_back(buffers)
 
 
 def find_plan(uops: Sequence[UOp], device: str | None = None) -> Found:
