@@ -65,3 +65,25 @@ def test_where_the_shape_cannot_be_changed() -> None:
     with pytest.raises(CaptureError, match="use unsqueeze"):
         outside(Tensor([1.0, 2.0]))
     assert [inside(Tensor([1.0, 2.0])).tolist() for _ in range(3)] == [[[4.0, 6.0]]] * 3
+
+
+def test_results_of_captured_functions_that_are_views() -> None:
+    @rg.jit
+    def both(x: Tensor) -> tuple[Tensor, Tensor]:
+        whole = x + 1
+        part = whole[1:]
+        return whole.unsqueeze_(0), part
+
+    for _ in range(3):
+        whole, part = both(Tensor([1.0, 2.0, 3.0]))
+        part += 10
+        assert whole.tolist() == [[2.0, 13.0, 14.0]]
+
+
+def test_equal_steps_of_other_shapes_are_other_views() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    row = x[0:1]
+    x.unsqueeze_(0)
+    plane = x[0:1]
+    plane[:] = row  # all of x is its first row now
+    assert x.tolist() == [[[1.0, 2.0], [1.0, 2.0]]] and row.tolist() == [[1.0, 2.0]]

@@ -76,11 +76,11 @@ class Outcome:
         if link is None or link.base is None or tensor._leaf:
             return Recipe("made", self._output(tensor))
         base: Any = link.base
-        steps, detached = link.steps, link.detached
+        steps, detached = link.path(), link.detached
         obstacle = link.obstacle
         while base._view is not None and base._view.base is not None:
             link = base._view
-            base, steps, detached = link.base, link.steps + steps, detached or link.detached
+            base, steps, detached = link.base, link.path() + steps, detached or link.detached
         if self.trace.is_inside(base):
             return Recipe("made", self._output(base), steps, detached, obstacle)
         return Recipe("given", self.number(base), steps, detached, obstacle)

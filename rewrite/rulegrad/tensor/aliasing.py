@@ -59,11 +59,15 @@ class View:
             self.root, self.changes, self.of_leaf = base._uop, base._changes, base._leaf
             self.shape = shape or base.shape
 
+    def path(self) -> tuple[Step, ...]:
+        """The movements, of the base in the shape that it has now."""
+        if self.base is None or self.base.shape == self.shape:
+            return self.steps
+        return (("RESHAPE", None, {"shape": self.shape}), *self.steps)
+
     def graph(self, root: UOp) -> UOp:
         """The movements, of the base's node `root`."""
-        if root.shape != self.shape:
-            root = UOp("RESHAPE", (root,), shape=self.shape)
-        for op, dtype, attributes in self.steps:
+        for op, dtype, attributes in self.path():
             root = UOp(op, (root,), **attributes) if dtype is None else UOp(op, (root,), dtype)
         return root
 
@@ -170,7 +174,7 @@ def is_same_view(first: TensorCore, second: TensorCore) -> bool:
     one, other = first._view, second._view
     if one is None or other is None or one.detached or other.detached:
         return False
-    return one.base is not None and one.base is other.base and one.steps == other.steps
+    return one.base is not None and one.base is other.base and one.path() == other.path()
 
 
 def leaf_behind(tensor: TensorCore) -> TensorCore | None:
