@@ -33,8 +33,9 @@ struct Subgraph {
 // what reads it allows.
 class LongGraph {
  public:
-  LongGraph(const std::vector<Node*>& roots, const std::vector<bool>& free, uint32_t most, uint32_t size)
-      : size_(size), order_(toposort(roots)), is_very_long_(order_.size() > most) {
+  // order: the nodes below the roots, sources first.
+  LongGraph(const std::vector<Node*>& roots, std::vector<Node*> order, const std::vector<bool>& free, uint32_t most, uint32_t size)
+      : size_(size), order_(std::move(order)), is_very_long_(order_.size() > most) {
     static thread_local SideTable<uint32_t> number;
     number.begin();
     for (size_t k = 0; k < order_.size(); k++) {
@@ -225,7 +226,7 @@ class LongGraph {
 nb::list partition(const std::vector<Handle>& roots, const std::vector<std::string>& free, uint32_t most, uint32_t size) {
   std::vector<Node*> nodes;
   for (const Handle& root : roots) nodes.push_back(root.ref.n);
-  const std::vector<Node*> order = toposort(nodes);
+  std::vector<Node*> order = toposort(nodes);
   if (order.size() <= most / 2) return {};
   std::vector<bool> is_free(op_count());
   for (const std::string& name : free)
@@ -237,7 +238,7 @@ nb::list partition(const std::vector<Handle>& roots, const std::vector<std::stri
     const bool is_value = kind != Kind::Void && kind != Kind::Index;
     if (!is_value || n->op == known_ops.AFTER || int(n->op) == later || (n->op == known_ops.BUFFER && is_in_parts(n))) return {};
   }
-  return LongGraph(nodes, is_free, most, size).subgraphs();
+  return LongGraph(nodes, std::move(order), is_free, most, size).subgraphs();
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ is a ConfigError, raised when the settings are first used.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import warnings
@@ -115,18 +116,14 @@ def _limit(value: Any) -> tuple[str, int] | None:
     return name, int(number)
 
 
-def _threads(value: Any) -> int:
-    number = int(value)
-    if not 0 <= number <= 4096 or isinstance(value, (bool, float)):
-        raise ValueError(value)
-    return number
+def _number(highest: float = math.inf) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        number = int(value)
+        if not 0 <= number <= highest or isinstance(value, (bool, float)):
+            raise ValueError(value)
+        return number
 
-
-def _number(value: Any) -> int:
-    number = int(value)
-    if number < 0 or isinstance(value, (bool, float)):
-        raise ValueError(value)
-    return number
+    return parse
 
 
 _UNITS: Final = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0}
@@ -253,12 +250,12 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "longest_graph", "LONGEST_GRAPH", "a number of nodes; 0 for any",
-            _number, lambda: 24_000, "a graph of more nodes, as a loop makes it that asks for no value, is computed in "
-            "subgraphs where its steps recur; one of half as many where a step has hundreds of nodes",
+            _number(), lambda: 24_000, "a graph of more nodes, as a loop makes it that asks for no value, is computed "
+            "in subgraphs where its steps recur; one of half as many where a step has hundreds of nodes",
         ),
         Setting(
             "threads", "RULEGRAD_THREADS", "a number of threads, at most 4096",
-            _threads, int, "threads that share a kernel on the device c; 0: as many as there are cores",
+            _number(4096), int, "threads that share a kernel on the device c; 0: as many as there are cores",
         ),
         Setting(
             "communication_timeout", "RULEGRAD_COMMUNICATION_TIMEOUT", "a time such as 10s, 500ms or 2min",

@@ -10,7 +10,6 @@ from typing import Any, Final
 from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
 from rulegrad.runtime.allocator import Allocator
-from rulegrad.runtime.backends import backend
 from rulegrad.support.torch_modules import modules_below
 
 __all__ = [
@@ -42,7 +41,7 @@ def device_count() -> int:
     >>> device_count() >= 0
     True
     """
-    return sum(not found.problem for found in devices.report(backend("cuda")).discovery.devices)
+    return devices.usable("cuda")
 
 
 def is_available() -> bool:

@@ -36,15 +36,30 @@ def _free() -> list[str]:
     ]
 
 
-kernels._also_forget.append(_free.cache_clear)
+_whole: set[tuple[bytes, int]] = set()  # signatures of long graphs that are computed at once, and the setting
+
+
+def _forget() -> None:
+    _free.cache_clear()
+    _whole.clear()
+
+
+kernels._also_forget.append(_forget)
+
+
+def is_long(key: bytes) -> bool:
+    """Whether graphs of this signature may have so many nodes that they are partitioned, as far as it is known."""
+    most = config.longest_graph
+    return most > 0 and len(key) >= most // 2 * _FEWEST_BYTES and (key, most) not in _whole
 
 
 def partition(uops: Sequence[UOp], key: bytes) -> list[Subgraph]:
-    """The subgraphs that graphs of this signature are computed in; none where they are computed at once."""
+    """The subgraphs that long graphs of this signature are computed in; none where they are computed at once."""
     most = config.longest_graph
-    if not most or len(key) < most // 2 * _FEWEST_BYTES:
-        return []
-    return _core.partition(uops, _free(), most, _SIZE)
+    found = _core.partition(uops, _free(), most, _SIZE)
+    if not found:
+        _whole.add((key, most))
+    return found
 
 
 def realize_subgraphs(

@@ -12,7 +12,7 @@ from rulegrad._core import signature
 from rulegrad.compile import kernels, sharding
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan
-from rulegrad.compile.partition import partition, realize_subgraphs
+from rulegrad.compile.partition import is_long, partition, realize_subgraphs
 from rulegrad.compile.plans import Plan, executables_of, make_plan
 from rulegrad.compile.schedule import make_schedule, number_buffers, numbered_lines
 from rulegrad.config import config
@@ -79,9 +79,10 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
     if not uops:
         return []
     key, ids = signature(uops)
-    subgraphs = partition(uops, key)
-    if subgraphs and not (holders and _uses_up(holders, ids) > MOST_USED_UP):
-        return realize_subgraphs(subgraphs, uops, lambda graphs: realize(graphs, None, device))
+    if is_long(key) and not (holders and _uses_up(holders, ids) > MOST_USED_UP):
+        subgraphs = partition(uops, key)
+        if subgraphs:
+            return realize_subgraphs(subgraphs, uops, lambda graphs: realize(graphs, None, device))
     way, buffers = _look_up(uops, key, ids, device, config.general_plans > 0)
     plan = way.plan
     if holders is None or not plan.takeable or plan.is_little:

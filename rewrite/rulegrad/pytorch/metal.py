@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rulegrad.runtime import devices
-from rulegrad.runtime.backends import backend
 from rulegrad.tensor.generators import manual_seed as start_again
 
 __all__ = ["current_allocated_memory", "device_count", "empty_cache", "is_available", "manual_seed", "synchronize"]
@@ -15,7 +14,7 @@ def device_count() -> int:
     >>> device_count() >= 0
     True
     """
-    return sum(not found.problem for found in devices.report(backend("metal")).discovery.devices)
+    return devices.usable("metal")
 
 
 def is_available() -> bool:

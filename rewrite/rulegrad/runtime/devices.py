@@ -176,6 +176,15 @@ def report(owner: Backend, fresh: bool = False) -> Report:
         return _reports[owner.name]
 
 
+def usable(name: str) -> int:
+    """How many devices of a backend can be used. Raises DeviceError.
+
+    >>> usable("numpy")
+    1
+    """
+    return sum(not found.problem for found in report(backend(name)).discovery.devices)
+
+
 def _open_device(name: str) -> Device:
     base, _, digits = name.partition(":")
     known_of = report(backend(base))
