@@ -168,9 +168,9 @@ class GraphTable {
   explicit GraphTable(nb::type_object dtype) : dtype_(std::move(dtype)) {}
 
   // The result; none where Python has to see to it.
-  nb::object of(nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) const {
+  nb::object of(nb::tuple arguments, nb::dict more, nb::handle dtypes, int checks) const {
     ArgumentsKey key = empty();
-    if (!nobody_watches() || !read(key, arguments, more, autocast, checks)) return nb::none();
+    if (!nobody_watches() || !read(key, arguments, more, dtypes, checks)) return nb::none();
     auto found = known_.find(key.text);
     if (found == known_.end()) return nb::none();
     std::vector<Ref> nodes;
@@ -190,9 +190,9 @@ class GraphTable {
   }
 
   // From now on calls with such arguments are the graph with their tensors as parameters.
-  void keep(nb::tuple arguments, nb::dict more, nb::handle autocast, int checks, nb::object graph, bool tracked) {
+  void keep(nb::tuple arguments, nb::dict more, nb::handle dtypes, int checks, nb::object graph, bool tracked) {
     ArgumentsKey key = empty();
-    if (!g_tensors.type || !read(key, arguments, more, autocast, checks) || key.tensors.empty()) return;
+    if (!g_tensors.type || !read(key, arguments, more, dtypes, checks) || key.tensors.empty()) return;
     if (nb::cast<const GraphFunction&>(graph).parameters() != key.tensors.size()) return;
     if (known_.size() >= kMost) known_.clear();
     Entry entry{std::move(graph), nb::bool_(tracked), {}};
@@ -209,9 +209,9 @@ class GraphTable {
 
   ArgumentsKey empty() const { return {reinterpret_cast<PyTypeObject*>(dtype_.ptr()), {}, {}, {}}; }
 
-  static bool read(ArgumentsKey& key, nb::tuple arguments, nb::dict more, nb::handle autocast, int checks) {
+  static bool read(ArgumentsKey& key, nb::tuple arguments, nb::dict more, nb::handle dtypes, int checks) {
     key.put(t_gradients ? 'g' : 'n', checks);
-    if (!key.add(autocast.ptr(), 0)) return false;
+    if (!key.add(dtypes.ptr(), 0)) return false;
     for (nb::handle value : arguments)
       if (!key.add(value.ptr(), 0)) return false;
     for (auto [name, value] : more)
@@ -232,9 +232,9 @@ void define_graph_function(nb::module_& m) {
            "The graph with nodes of the same shapes and dtypes in the places of the parameters.");
   nb::class_<GraphTable>(m, "GraphTable", "The graphs of a function of tensors by what of its arguments they depend on.")
       .def(nb::init<nb::type_object>(), nb::arg("dtype"))
-      .def("of", &GraphTable::of, nb::arg("arguments"), nb::arg("more"), nb::arg("autocast").none(), nb::arg("checks"),
+      .def("of", &GraphTable::of, nb::arg("arguments"), nb::arg("more"), nb::arg("dtypes").none(), nb::arg("checks"),
            "The result of a call; None where Python has to see to it.")
-      .def("keep", &GraphTable::keep, nb::arg("arguments"), nb::arg("more"), nb::arg("autocast").none(), nb::arg("checks"), nb::arg("graph"),
+      .def("keep", &GraphTable::keep, nb::arg("arguments"), nb::arg("more"), nb::arg("dtypes").none(), nb::arg("checks"), nb::arg("graph"),
            nb::arg("tracked"), "From now on calls with such arguments are the graph with their tensors as parameters.");
 }
 

@@ -556,13 +556,13 @@ class GraphTable:
     """The graphs of a function of tensors by what of its arguments they depend on; dtype: the class of dtypes."""
 
     def __init__(self, dtype: type[DType]) -> None: ...
-    def of(self, arguments: tuple[Any, ...], more: dict[str, Any], autocast: DType | None, checks: int) -> Any:
+    def of(self, arguments: tuple[Any, ...], more: dict[str, Any], dtypes: Hashable, checks: int) -> Any:
         """The result of a call; None where Python has to see to it."""
     def keep(
         self,
         arguments: tuple[Any, ...],
         more: dict[str, Any],
-        autocast: DType | None,
+        dtypes: Hashable,
         checks: int,
         graph: GraphFunction,
         tracked: bool,

@@ -155,6 +155,13 @@ def _text(value: Any) -> str:
     return value.strip()
 
 
+def _float_name(value: Any) -> str:
+    name = str(value).strip()
+    if name not in ("float16", "bfloat16", "float32", "float64"):
+        raise ValueError(value)
+    return name
+
+
 def _folder(value: Any) -> Path:
     if not os.fspath(value):
         raise ValueError(value)
@@ -184,6 +191,10 @@ SETTINGS: Final[dict[str, Setting]] = {
         Setting(
             "device", "RULEGRAD_DEVICE", "a device name such as opencl, opencl:0 or numpy",
             _text, str, "the default device; empty: the best that works",
+        ),
+        Setting(
+            "default_dtype", "RULEGRAD_DEFAULT_DTYPE", "float16, bfloat16, float32 or float64",
+            _float_name, lambda: "float32", "the dtype of Python's floats, and of tensors for which no dtype is given",
         ),
         Setting(
             "backends", "RULEGRAD_BACKENDS", f"folders, with {os.pathsep!r} between them",
@@ -273,6 +284,7 @@ class Config:
     """
 
     device: str
+    default_dtype: str
     backends: tuple[str, ...]
     cache: Path
     debug: int

@@ -18,6 +18,7 @@ from rulegrad.ir.limits import extremes
 from rulegrad.tensor.axes import one_axis, several_axes
 from rulegrad.tensor.linalg.norms import vector_norm
 from rulegrad.tensor.operands import as_tensor, broadcast_shapes
+from rulegrad.tensor.storage import default_float
 from rulegrad.tensor.tensor import Tensor
 
 Axes: TypeAlias = "int | Sequence[int] | None"
@@ -136,8 +137,8 @@ def var(
     if unbiased is not None and correction is not None:
         raise ShapeError("var: unbiased and correction are two names of one argument; give one of them")
     less = correction if correction is not None else 1.0 if unbiased is None else float(unbiased)
-    wanted = _dtype(input, dtype) if dtype is not None or input.dtype.is_inexact else float32
-    exact = wanted if wanted.is_inexact else float32
+    wanted = _dtype(input, dtype) if dtype is not None or input.dtype.is_inexact else default_float()
+    exact = wanted if wanted.is_inexact else default_float()
     total = sum(input, dim, keepdim=True, dtype=exact, mask=mask)
     deviation = input - total / _count(input, mask, dim, True, "var")
     squares = sum((deviation * deviation.conj()).cast(exact), dim, keepdim=keepdim, dtype=exact, mask=mask)

@@ -8,7 +8,7 @@ from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor import Tensor
 from rulegrad.tensor.dlpack import from_memory
-from rulegrad.tensor.storage import Scalar, default_float
+from rulegrad.tensor.storage import Scalar, default_complex, default_float
 
 from .operands import Array, array, whole_shape
 
@@ -79,7 +79,7 @@ def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Array:
     >>> xp.zeros(2).tolist()
     [0.0, 0.0]
     """
-    return full(shape, 0, dtype=dtype or default_float, device=device)
+    return full(shape, 0, dtype=dtype or default_float(), device=device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Array:
@@ -89,7 +89,7 @@ def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Array:
     >>> xp.ones((1, 2), dtype=xp.int8).tolist()
     [[1, 1]]
     """
-    return full(shape, 1, dtype=dtype or default_float, device=device)
+    return full(shape, 1, dtype=dtype or default_float(), device=device)
 
 
 def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Array:
@@ -188,7 +188,7 @@ def linspace(
     if num < 0:
         raise ShapeError(f"linspace: num is {num}; use 0 or more")
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
-    wanted = as_dtype(dtype) if dtype is not None else as_dtype("complex64") if is_complex else default_float
+    wanted = as_dtype(dtype) if dtype is not None else default_complex() if is_complex else default_float()
     if not (isinstance(start, complex) or isinstance(stop, complex)):
         values = Tensor.linspace(start, stop, num if endpoint else num + 1, wanted.real, device)
         return (values if endpoint else values[:num]).cast(wanted)
@@ -220,7 +220,7 @@ def eye(
     """
     columns = n_rows if n_cols is None else n_cols
     distance = Tensor.arange(columns, device=device) - Tensor.arange(n_rows, device=device).unsqueeze(1)
-    return distance.equal(k).cast(dtype or default_float)
+    return distance.equal(k).cast(dtype or default_float())
 
 
 # ---- from arrays ----

@@ -9,7 +9,7 @@ from rulegrad.errors import DtypeError
 from rulegrad.ir.dtype import DType, int64
 from rulegrad.runtime import devices as runtime_devices
 from rulegrad.runtime.backends import all_backends
-from rulegrad.tensor.storage import default_float
+from rulegrad.tensor.storage import default_complex, default_float
 
 from .data_types import BY_NAME, in_kind
 
@@ -44,8 +44,8 @@ class Info:
         """
         runtime_devices.get(device)
         return {
-            "real floating": default_float,
-            "complex floating": BY_NAME["complex64"],
+            "real floating": default_float(),
+            "complex floating": default_complex(),
             "integral": int64,
             "indexing": int64,
         }

@@ -248,7 +248,7 @@ def _levels_to_user() -> int:
 def mode() -> tuple[Hashable, ...]:
     """What a computation depends on beside its arguments and state: a part of a capture's key."""
     modes = gradients_enabled(), autocast_dtype(), chosen_attention()
-    return *modes, Tensor.training, config.device, config.check_indices
+    return *modes, Tensor.training, config.device, config.default_dtype, config.check_indices
 
 
 def are_in_buffers(tensors: Sequence[Any]) -> bool:

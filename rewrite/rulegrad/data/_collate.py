@@ -10,6 +10,7 @@ import numpy as np
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.tensor import trees
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.storage import default_float
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -86,7 +87,7 @@ def _stacked(batch: Sequence[Any]) -> Any:
     if tensors:
         Tensor.realize(*tensors)  # in one call
     if isinstance(batch[0], float) and not isinstance(batch[0], np.generic):
-        return np.asarray(batch, np.float32)
+        return np.asarray(batch, default_float().numpy)
     arrays = [np.asarray(sample) for sample in batch]
     if arrays[0].dtype.kind in "USO":
         raise DtypeError(f"default_collate: arrays of {arrays[0].dtype}; give a collate_fn for them")

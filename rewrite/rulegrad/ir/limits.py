@@ -9,7 +9,7 @@ import math
 from typing import Any, Final, NamedTuple
 
 from rulegrad.errors import DtypeError
-from rulegrad.ir.dtype import DType, as_dtype, float32, float64, promote
+from rulegrad.ir.dtype import DType, as_dtype, promote
 
 
 class FloatInfo(NamedTuple):
@@ -140,12 +140,3 @@ def can_cast(source: Any, target: Any) -> bool:
     """
     a, b = as_dtype(source), as_dtype(target)
     return promote(a, b) == b
-
-
-#: The dtypes that the standard calls default.
-DEFAULTS: Final[dict[str, DType]] = {
-    "real floating": float32,
-    "integral": as_dtype("int64"),
-    "indexing": as_dtype("int64"),
-}
-WIDEST_FLOAT: Final = float64

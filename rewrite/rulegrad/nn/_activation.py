@@ -377,7 +377,7 @@ class PReLU(Layer):
         num_parameters: int = 1,
         init: float = 0.25,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         self.num_parameters, self.init = num_parameters, init
         self.weight = _filled((num_parameters,), init, device, dtype)

@@ -44,7 +44,7 @@ class MultiheadAttention(Described):
         vdim: int | None = None,
         batch_first: bool = False,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         require_sizes("MultiheadAttention", 1, embed_dim=embed_dim, num_heads=num_heads)
         require_probability("MultiheadAttention", dropout=dropout)

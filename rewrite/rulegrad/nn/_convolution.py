@@ -46,7 +46,7 @@ class _Convolution(Layer):
         bias: bool = True,
         padding_mode: PaddingMode = "zeros",
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         name = type(self).__name__
         _check_channels(name, in_channels, out_channels, groups)
@@ -151,7 +151,7 @@ class _Transposed(Described):
         dilation: Extents = 1,
         padding_mode: Literal["zeros"] = "zeros",
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         name = type(self).__name__
         _check_channels(name, in_channels, out_channels, groups)

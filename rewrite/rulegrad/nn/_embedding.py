@@ -96,7 +96,7 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         how = (padding_idx, max_norm, norm_type, scale_grad_by_freq, device, dtype)
         super().__init__(num_embeddings, embedding_dim, *how)
@@ -154,7 +154,7 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         how = (padding_idx, max_norm, norm_type, scale_grad_by_freq, device, dtype)
         super().__init__(num_embeddings, embedding_dim, *how)

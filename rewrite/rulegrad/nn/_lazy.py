@@ -122,7 +122,7 @@ class _LazyConv(_LazyChannels):
         bias: bool = True,
         padding_mode: PaddingMode = "zeros",
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         how: dict[str, Any] = {
             "stride": stride,
@@ -150,7 +150,7 @@ class _LazyConvTranspose(_LazyChannels):
         dilation: Extents = 1,
         padding_mode: Literal["zeros"] = "zeros",
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         how: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": output_padding, "groups": groups}
         how |= {"bias": bias, "dilation": dilation, "padding_mode": padding_mode, "device": device, "dtype": dtype}
@@ -173,7 +173,7 @@ class _LazyBatchNorm(_LazyNorm):
         affine: bool = True,
         track_running_stats: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
         self._wait(**how, device=device, dtype=dtype)
@@ -191,7 +191,7 @@ class _LazyInstanceNorm(_LazyNorm):
         affine: bool = True,
         track_running_stats: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
         self._wait(**how, device=device, dtype=dtype)
@@ -211,7 +211,7 @@ class LazyLinear(_Lazy, Linear):
     cls_to_become = Linear
     _count, _input_axis = "in_features", 1
 
-    def __init__(self, out_features: int, bias: bool = True, device: str | None = None, dtype: Any = "float32") -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: str | None = None, dtype: Any = None) -> None:
         self._wait(out_features=out_features, bias=bias, device=device, dtype=dtype)
 
     def _inputs(self, x: Tensor) -> int:

@@ -44,7 +44,7 @@ class Linear(Layer):
         out_features: int,
         bias: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         require_sizes("Linear", in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
@@ -86,7 +86,7 @@ class Bilinear(Described):
         out_features: int,
         bias: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         require_sizes("Bilinear", 1, in1_features=in1_features)
         require_sizes("Bilinear", in2_features=in2_features, out_features=out_features)

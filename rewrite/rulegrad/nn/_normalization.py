@@ -29,7 +29,7 @@ class LayerNorm(Layer):
         elementwise_affine: bool = True,
         bias: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         self.normalized_shape = integers((normalized_shape,), "LayerNorm")
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -59,7 +59,7 @@ class RMSNorm(Layer):
         eps: float | None = None,
         elementwise_affine: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         self.normalized_shape = integers((normalized_shape,), "RMSNorm")
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -89,7 +89,7 @@ class GroupNorm(Layer):
         eps: float = 1e-5,
         affine: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         require_sizes("GroupNorm", 1, num_groups=num_groups)
         require_sizes("GroupNorm", num_channels=num_channels)
@@ -197,7 +197,7 @@ class _BatchNorm(_Running):
         affine: bool = True,
         track_running_stats: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
@@ -281,7 +281,7 @@ class _InstanceNorm(_Running):
         affine: bool = False,
         track_running_stats: bool = False,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 

@@ -65,7 +65,7 @@ class _Recurrent(Described):
         bidirectional: bool = False,
         proj_size: int = 0,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         name = type(self).__name__
         require_sizes(name, 1, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
@@ -175,7 +175,7 @@ class RNN(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         self._kind, self.nonlinearity = _nonlinearity(nonlinearity, "RNN"), nonlinearity
         sizes = (input_size, hidden_size, num_layers)
@@ -208,7 +208,7 @@ class GRU(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         sizes = (input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, device, dtype)
@@ -245,7 +245,7 @@ class LSTM(_Recurrent):
         bidirectional: bool = False,
         proj_size: int = 0,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         require_sizes("LSTM", 1, hidden_size=hidden_size)
         require_sizes("LSTM", proj_size=proj_size)
@@ -270,7 +270,7 @@ class _Cell(Described):
         hidden_size: int,
         bias: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         require_sizes(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
@@ -314,7 +314,7 @@ class RNNCell(_Cell):
         bias: bool = True,
         nonlinearity: Literal["tanh", "relu"] = "tanh",
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         self._kind, self.nonlinearity = _nonlinearity(nonlinearity, "RNNCell"), nonlinearity
         super().__init__(input_size, hidden_size, bias, device, dtype)

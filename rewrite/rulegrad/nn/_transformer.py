@@ -51,7 +51,7 @@ class _Feeding(Described):
         norm_first: bool = False,
         bias: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         make = (d_model, nhead, dropout, bias, False, False, None, None, batch_first, device, dtype)
         self.self_attn = MultiheadAttention(*make)
@@ -245,7 +245,7 @@ class Transformer(Described):
         norm_first: bool = False,
         bias: bool = True,
         device: str | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
@@ -287,7 +287,7 @@ class Transformer(Described):
         return self.decoder(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: str | None = None, dtype: Any = "float32") -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: str | None = None, dtype: Any = None) -> Tensor:
         """A mask (sz, sz) to add to scores: -inf for the keys behind each query, else 0.
 
         >>> from rulegrad import nn

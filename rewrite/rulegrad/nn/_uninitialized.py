@@ -46,7 +46,7 @@ class UninitializedParameter:
         >>> layer.weight.materialize((2, 3)); layer.weight.shape, layer.weight.requires_grad
         ((2, 3), True)
         """
-        new = Tensor.zeros(*shape, dtype=dtype or self.dtype or "float32", device=device or self.device)
+        new = Tensor.zeros(*shape, dtype=dtype or self.dtype, device=device or self.device)
         for reference, name in self._holders:
             module = reference()
             if module is None or vars(module).get(name) is not self:

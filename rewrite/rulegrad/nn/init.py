@@ -223,7 +223,7 @@ def bounded(shape: Sequence[int], bound: float, device: str | None, dtype: Any) 
 
 def filled(shape: Sequence[int], value: float, device: str | None, dtype: Any) -> Tensor:
     """A parameter with `value` everywhere."""
-    return Tensor.full(tuple(shape), value, "float32" if dtype is None else dtype, device, requires_grad=True)
+    return Tensor.full(tuple(shape), value, dtype, device, requires_grad=True)
 
 
 def redraw(layer: Any, bound: float) -> None:

@@ -19,11 +19,11 @@ import numpy as np
 from rulegrad import cuda
 from rulegrad._core import Size
 from rulegrad.array_api import from_dlpack
-from rulegrad.errors import ConfigError, DtypeError, ShapeError
+from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import finfo, iinfo
 from rulegrad.nn import functional
-from rulegrad.pytorch import absent, library, lists, reductions, windows
+from rulegrad.pytorch import absent, defaults, library, lists, reductions, windows
 from rulegrad.support.torch_names import (
     COPIES,
     FUNCTIONAL,
@@ -53,22 +53,6 @@ def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor
 def from_numpy(array: Any) -> Tensor:
     """A tensor of the values of an array. They are copied: later changes of the array do not reach the tensor."""
     return Tensor(array)
-
-
-def get_default_dtype() -> dtypes.DType:
-    """The dtype of Python's floats: float32, always."""
-    return dtypes.float32
-
-
-def set_default_dtype(dtype: Any) -> None:
-    """Nothing for float32. Raises ConfigError for another dtype: name it where tensors are made."""
-    if dtypes.as_dtype(dtype) != dtypes.float32:
-        raise ConfigError(f"set_default_dtype: {dtype}; Python's floats are float32 always: write dtype=…")
-
-
-def get_default_device() -> device:
-    """The device of tensors for which none is named."""
-    return device(Tensor.zeros(1).device)
 
 
 def inference_mode(mode: Any = True) -> Any:
@@ -260,9 +244,11 @@ _VALUES: Final[dict[str, Any]] = {
     "layout": str, "memory_format": str,
     **dict.fromkeys(("set_float32_matmul_precision", "use_deterministic_algorithms"), _nothing),
     **dict.fromkeys(("are_deterministic_algorithms_enabled", "is_inference_mode_enabled"), _is_off),
-    **{one.__name__: one for one in (frombuffer, get_autocast_dtype, get_default_device, is_autocast_enabled)},
-    **{one.__name__: one for one in (set_default_dtype, typename)},
-    **{one.__name__: one for one in (device, as_tensor, from_numpy, get_default_dtype, is_tensor)},
+    **{one.__name__: one for one in (frombuffer, get_autocast_dtype, is_autocast_enabled, typename)},
+    **{one.__name__: one for one in (defaults.get_default_device, defaults.set_default_device)},
+    **{one.__name__: one for one in (defaults.get_default_dtype, defaults.set_default_dtype)},
+    "set_default_tensor_type": defaults.set_default_tensor_type,
+    **{one.__name__: one for one in (device, as_tensor, from_numpy, is_tensor)},
     **{name: _typed(name) for name in TYPED},
     **{str(dtype): dtype for dtype in dtypes.ALL},
     **{name: dtypes.as_dtype(full) for name, full in SHORT_DTYPES.items()},

@@ -39,7 +39,7 @@ def _window(
 ) -> Tensor:
     """`shape(0 … count - 1, length of the symmetric window)`, computed in float32 for smaller floats."""
     number = whole_number(count, name)
-    wanted = as_dtype(default_float if dtype is None else dtype)
+    wanted = as_dtype(default_float() if dtype is None else dtype)
     if number < 0:
         raise ShapeError(f"{name}: a window of {number} elements; give 0 or more")
     if not wanted.is_float:

@@ -10,7 +10,7 @@ import numpy as np
 from rulegrad._core import Size
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import as_dtype, float64, int64
+from rulegrad.ir.dtype import as_dtype, float32, float64, int64
 from rulegrad.tensor.axes import either, extents, whole_number
 from rulegrad.tensor.constants import constant, spread
 from rulegrad.tensor.operands import as_operand, number_of
@@ -62,7 +62,7 @@ def zeros(
     cls: type[Tensor],
     *shape: Any,
     size: Any = None,
-    dtype: Any = default_float,
+    dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -71,14 +71,14 @@ def zeros(
     >>> Tensor.zeros(2, 2).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """
-    return _filled(cls, _extents(shape, size, "zeros"), 0, dtype or default_float, device, requires_grad, "zeros")
+    return _filled(cls, _extents(shape, size, "zeros"), 0, dtype or default_float(), device, requires_grad, "zeros")
 
 
 def empty(
     cls: type[Tensor],
     *shape: Any,
     size: Any = None,
-    dtype: Any = default_float,
+    dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -87,14 +87,14 @@ def empty(
     >>> Tensor.empty(2, 3).shape
     (2, 3)
     """
-    return _filled(cls, _extents(shape, size, "empty"), 0, dtype or default_float, device, requires_grad, "empty")
+    return _filled(cls, _extents(shape, size, "empty"), 0, dtype or default_float(), device, requires_grad, "empty")
 
 
 def ones(
     cls: type[Tensor],
     *shape: Any,
     size: Any = None,
-    dtype: Any = default_float,
+    dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -103,7 +103,7 @@ def ones(
     >>> Tensor.ones(3, dtype="int32").tolist()
     [1, 1, 1]
     """
-    return _filled(cls, _extents(shape, size, "ones"), 1, dtype or default_float, device, requires_grad, "ones")
+    return _filled(cls, _extents(shape, size, "ones"), 1, dtype or default_float(), device, requires_grad, "ones")
 
 
 def full_like(
@@ -197,7 +197,7 @@ def arange(
         start, stop = 0, start
     start, stop, step = (_real(value, "arange") for value in (start, stop, step))
     whole = all(isinstance(value, int) for value in (start, stop, step))
-    wanted = (int64 if whole else default_float) if dtype is None else as_dtype(dtype)
+    wanted = (int64 if whole else default_float()) if dtype is None else as_dtype(dtype)
     count = _steps(start, stop, step)
     if wanted.is_integer and count:
         check_range(int(start), wanted, "arange")
@@ -205,7 +205,7 @@ def arange(
     numbers = counted(cls, count, device, "arange")
     if whole:
         return _shifted(numbers, step, start).cast(wanted)
-    exact = wanted if wanted.is_float else default_float
+    exact = wanted if wanted.is_float else float32
     return _shifted(numbers.cast(exact), step, start).cast(wanted)
 
 
@@ -214,7 +214,7 @@ def linspace(
     start: float,
     stop: float | None = None,
     count: int | None = None,
-    dtype: Any = default_float,
+    dtype: Any = None,
     device: str | None = None,
     *,
     end: float | None = None,
@@ -234,8 +234,8 @@ def linspace(
     number = whole_number(count, "linspace")
     start, stop = _real(start, "linspace"), _real(stop, "linspace")
     step = (stop - start) / (number - 1) if number > 1 else 0.0
-    wanted = as_dtype(default_float if dtype is None else dtype)
-    exact = wanted if wanted.is_float else default_float
+    wanted = as_dtype(default_float() if dtype is None else dtype)
+    exact = wanted if wanted.is_float else float32
     places = counted(cls, number, device, "linspace")
     values = _shifted(places.cast(exact), step, start)
     if number > 1:
@@ -248,7 +248,7 @@ def eye(
     cls: type[Tensor],
     n: int,
     m: int | None = None,
-    dtype: Any = default_float,
+    dtype: Any = None,
     device: str | None = None,
 ) -> Tensor:
     """The identity matrix of n rows, or a rectangular part of it with m columns.
@@ -258,7 +258,7 @@ def eye(
     """
     high = counted(cls, whole_number(n, "eye"), device, "eye")
     wide = high if m is None else counted(cls, whole_number(m, "eye"), device, "eye")
-    return (high.unsqueeze(1) == wide).cast(default_float if dtype is None else dtype)
+    return (high.unsqueeze(1) == wide).cast(default_float() if dtype is None else dtype)
 
 
 def counted(cls: type[Tensor], count: int, device: str | None, name: str) -> Tensor:
@@ -390,13 +390,13 @@ def fill(self: Tensor, value: Operand) -> Tensor:
     return found
 
 
-def scalar_tensor(cls: type[Tensor], value: Any, dtype: Any = default_float, device: str | None = None) -> Tensor:
+def scalar_tensor(cls: type[Tensor], value: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor without axes, float32 by default.
 
     >>> Tensor.scalar_tensor(3).tolist()
     3.0
     """
-    return cls.full((), value, default_float if dtype is None else dtype, device)
+    return cls.full((), value, default_float() if dtype is None else dtype, device)
 
 
 def logspace(
@@ -405,7 +405,7 @@ def logspace(
     stop: float | None = None,
     count: int | None = None,
     base: float = 10.0,
-    dtype: Any = default_float,
+    dtype: Any = None,
     device: str | None = None,
     *,
     end: float | None = None,
@@ -418,7 +418,7 @@ def logspace(
     >>> Tensor.logspace(0, 2, 3, base=2.0).tolist()
     [1.0, 2.0, 4.0]
     """
-    wanted = as_dtype(default_float if dtype is None else dtype)
-    exact = float64 if wanted == float64 else default_float
+    wanted = as_dtype(default_float() if dtype is None else dtype)
+    exact = float64 if wanted == float64 else float32
     stop, count = either(stop, end, "logspace", "stop", "end"), either(count, steps, "logspace", "count", "steps")
     return cls.linspace(start, stop, count, exact, device).pow(float(base), swapped=True).cast(wanted)

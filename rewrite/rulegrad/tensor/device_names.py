@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import functools
+from typing import Any, Final
 
+from rulegrad.config import config
 from rulegrad.errors import DeviceError
+from rulegrad.runtime import devices
+
+_entered: Final[list[Any]] = []  # settings of `with` blocks; as theirs, it is the process's
 
 
 class device(str):  # noqa: N801  (PyTorch's name)
     """The name of a device, such as "c", "opencl:0" or "cpu"; it can be given wherever a device's name can.
+
+    Inside `with device("numpy"):` tensors for which no device is named are made there.
 
     >>> import rulegrad
     >>> rulegrad.device("cuda", 1), rulegrad.device("cuda:1").type, rulegrad.device("cpu").index
@@ -24,6 +31,15 @@ class device(str):  # noqa: N801  (PyTorch's name)
         if ":" in type:
             raise DeviceError(f"{type!r} has a number already; write device({type.partition(':')[0]!r}, {index})")
         return super().__new__(cls, f"{type}:{index}")
+
+    def __enter__(self) -> device:
+        """Raises DeviceError for a device that does not exist or does not work."""
+        _entered.append(config(device=devices.get(self).name))
+        _entered[-1].__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _entered.pop().__exit__()
 
     @property
     def type(self) -> str:

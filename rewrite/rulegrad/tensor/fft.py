@@ -336,7 +336,7 @@ def _shifted(x: Tensor, axes: Any, distance: Callable[[int], int]) -> Tensor:
 def _created(values: Array, dtype: Any, device: str | None) -> Any:
     from rulegrad.tensor.tensor import Tensor  # late: Tensor has these functions as methods
 
-    return Tensor(values, dtype or default_float, device)
+    return Tensor(values, dtype or default_float(), device)
 
 
 # ---- parts ----

@@ -59,7 +59,7 @@ class BuiltTogether:
         One that is the tensor of its place is that tensor. None where the function gives None, or holds values.
         """
         uops = [tensor.uop for tensor in tensors]  # first of all: a leaf may get its buffer by it
-        key = kind, autocasting.autocast_dtype(), *[(uop.shape, uop.dtype) for uop in uops]
+        key = kind, _dtypes_in_force(), *[(uop.shape, uop.dtype) for uop in uops]
         if key not in self._known:
             if len(self._known) >= _MOST:
                 self._known.clear()
@@ -114,8 +114,8 @@ def built_once(function: F) -> F:
 
     @wraps(function)
     def method(*arguments: Any, **more: Any) -> Any:
-        autocast, checks = autocasting.autocast_dtype(), config.check_indices
-        found = table.of(arguments, more, autocast, checks)
+        dtypes, checks = _dtypes_in_force(), config.check_indices
+        found = table.of(arguments, more, dtypes, checks)
         if found is not None:
             return found
         tensors: list[TensorCore] = []
@@ -123,7 +123,7 @@ def built_once(function: F) -> F:
             kind = (
                 *[_kind(value, tensors) for value in arguments],
                 *[(name, _kind(value, tensors)) for name, value in more.items()],
-                gradients_enabled(), autocast, checks,
+                gradients_enabled(), dtypes, checks,
             )  # fmt: skip
         except TypeError:  # an array, or a long list
             return function(*arguments, **more)
@@ -140,10 +140,16 @@ def built_once(function: F) -> F:
         if built is None:
             return function(*arguments, **more)
         if not built.checks:
-            table.keep(arguments, more, autocast, checks, built.part.graph, built.tracked)
+            table.keep(arguments, more, dtypes, checks, built.part.graph, built.tracked)
         return built.of(tensors)
 
     return cast("F", method)
+
+
+def _dtypes_in_force() -> Hashable:
+    """What a graph depends on beside the function's arguments: the dtypes of `autocast`, and of Python's floats."""
+    autocast = autocasting.autocast_dtype()
+    return autocast if config.default_dtype == "float32" else (autocast, config.default_dtype)
 
 
 def _kind(value: Any, tensors: list[TensorCore], depth: int = 0) -> Hashable:

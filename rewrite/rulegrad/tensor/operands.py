@@ -16,7 +16,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, complex64, int64, promote
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.storage import Scalar, default_float, fits, is_weak_scalar, scalar_dtype
+from rulegrad.tensor.storage import Scalar, default_complex, default_float, fits, is_weak_scalar, scalar_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,9 +51,9 @@ def result_dtype(*operands: Any) -> DType:
     dtype = found[0] if len(found) == 1 else promote(*found)
     for value in weak:
         if isinstance(value, complex):
-            dtype = promote(dtype, complex64)
+            dtype = promote(dtype, complex64) if dtype.is_inexact else default_complex()
         elif isinstance(value, float) and not dtype.is_inexact:
-            dtype = default_float
+            dtype = default_float()
         elif not isinstance(value, bool) and dtype == bool_:
             dtype = int64
     return dtype
@@ -61,7 +61,7 @@ def result_dtype(*operands: Any) -> DType:
 
 def float_dtype(dtype: DType) -> DType:
     """The dtype of sqrt, exp, … of `dtype`: floats and complex numbers keep theirs, integers give float32."""
-    return dtype if dtype.is_inexact else default_float
+    return dtype if dtype.is_inexact else default_float()
 
 
 def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:

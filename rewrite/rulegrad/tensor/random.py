@@ -157,7 +157,7 @@ def _random_bits(state: Tensor, offsets: tuple[Tensor, ...], count: int) -> Tens
 def rand(
     cls: type[Tensor],
     *shape: Any,
-    dtype: Any = default_float,
+    dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
     generator: Generator | None = None,
@@ -186,7 +186,7 @@ def uniform(
     *shape: Any,
     low: float = 0.0,
     high: float = 1.0,
-    dtype: Any = default_float,
+    dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
     generator: Generator | None = None,
@@ -216,7 +216,7 @@ def _numbers_between(
 def randn(
     cls: type[Tensor],
     *shape: Any,
-    dtype: Any = default_float,
+    dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
     generator: Generator | None = None,
@@ -278,7 +278,7 @@ def normal(
         shape = (broadcast_shapes("normal", *(value.shape for value in given)),)
         dtype = result_dtype(*given) if dtype is None else dtype
         device = given[0].device if device is None else device
-    wanted = default_float if dtype is None else dtype
+    wanted = default_float() if dtype is None else dtype
     new: Tensor = cls.randn(*shape, dtype=wanted, device=device, generator=generator) * std + mean
     return new.requires_grad_() if requires_grad else new
 
@@ -392,7 +392,7 @@ def _holds(dtype: DType, number: int) -> bool:
 
 
 def _float(dtype: Any, operation: str) -> DType:
-    wanted = as_dtype(default_float if dtype is None else dtype)
+    wanted = as_dtype(default_float() if dtype is None else dtype)
     if not wanted.is_float:
         raise DtypeError(f"{operation}: {wanted} is not a float dtype; use randint for integers")
     return wanted

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from rulegrad.config import config
 from rulegrad.errors import DtypeError, NumberRangeError, ShapeError
-from rulegrad.ir.dtype import ALL, DType, as_dtype, complex64, float32
+from rulegrad.ir.dtype import ALL, DType, as_dtype, complex64, complex128
 from rulegrad.ir.limits import integer_bounds
 from rulegrad.runtime.buffer import Buffer, Parts, as_bools
 from rulegrad.runtime.devices import canonical
@@ -23,8 +24,16 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[Any]
 
-#: What `Tensor([1.5])`, `Tensor.zeros(3)` and the like have when no dtype is given.
-default_float: Final = float32
+
+def default_float() -> DType:
+    """What `Tensor([1.5])`, `Tensor.zeros(3)` and the like have when no dtype is given: `config.default_dtype`."""
+    return as_dtype(config.default_dtype)
+
+
+def default_complex() -> DType:
+    """The complex dtype of which both parts are the default float, or float32 where it is smaller."""
+    return complex128 if config.default_dtype == "float64" else complex64
+
 
 Scalar: TypeAlias = bool | int | float | complex
 PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
@@ -39,18 +48,20 @@ def is_weak_scalar(value: object) -> bool:
 
 
 def scalar_dtype(value: Scalar) -> DType:
-    """The dtype of a Python number alone: bool, int64 (uint64 where only that holds it), float32 or complex64."""
+    """The dtype of a Python number alone: bool, int64 (uint64 where only that holds it), or the
+    default float or complex dtype."""
     if isinstance(value, bool):
         return as_dtype("bool")
     if isinstance(value, int):
         return as_dtype("int64" if value < 1 << 63 else "uint64")
-    return complex64 if isinstance(value, complex) else default_float
+    return default_complex() if isinstance(value, complex) else default_float()
 
 
 def host_array(data: Any, dtype: DType | None) -> Array:
     """`data` as a C-contiguous NumPy array of a dtype that tensors can have.
 
-    An array keeps its dtype; lists of Python floats become float32, of ints int64, unless `dtype` is given.
+    An array keeps its dtype; lists of Python floats become the default float, of ints int64, unless
+    `dtype` is given.
     Raises ShapeError for ragged lists and DtypeError for values that no dtype, or not `dtype`, can hold.
     """
     data = _without_gradient(data)
@@ -70,7 +81,7 @@ def host_array(data: Any, dtype: DType | None) -> Array:
     if dtype is None:
         dtype = as_dtype(array.dtype)
         if dtype.is_inexact and not had_dtype:
-            dtype = complex64 if dtype.is_complex else default_float
+            dtype = default_complex() if dtype.is_complex else default_float()
     if array.dtype.kind == "c" and not (dtype.is_complex or dtype == "bool"):
         raise DtypeError(f"Tensor(data): complex numbers cannot be {dtype}; give their .real or .imag")
     if dtype.is_integer and not had_dtype and array.size and array.dtype.kind in "iu":

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from rulegrad.errors import DtypeError
-from rulegrad.ir.dtype import as_dtype, float32
+from rulegrad.ir.dtype import as_dtype
 from rulegrad.ir.limits import finfo
 from rulegrad.tensor.gradient_mode import enable_grad
+from rulegrad.tensor.storage import default_float
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
@@ -28,13 +29,13 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         if not isinstance(value, (Tensor, int, float)):
             raise DtypeError(f"broadcast_all: a {type(value).__name__}; give tensors and numbers")
     first = next((value for value in values if isinstance(value, Tensor)), None)
-    dtype, device = (float32, None) if first is None else (first.dtype, first.device)
+    dtype, device = (default_float(), None) if first is None else (first.dtype, first.device)
     tensors = [value if isinstance(value, Tensor) else Tensor(value, dtype, device) for value in values]
     return tuple(Tensor.broadcast_tensors(*tensors))
 
 
 def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
-    return Tensor.randn(tuple(shape), dtype=float32 if dtype is None else dtype, device=device)
+    return Tensor.randn(tuple(shape), dtype=dtype, device=device)
 
 
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
