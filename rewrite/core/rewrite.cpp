@@ -216,8 +216,10 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, const std::ve
       throw RewriteError("the gradient of " + describe(roots[k]) + " that was given has another dtype or shape than the node");
   }
   std::vector<Node*> order = toposort(roots);
-  SideTable<uint8_t> wanted;
-  SideTable<Node*> gradients;
+  Lease<SideTable<uint8_t>> wanted_nodes;  // tables of their own would be as long as the most nodes that ever were
+  Lease<SideTable<Node*>> gradients_of;
+  SideTable<uint8_t>& wanted = *wanted_nodes;
+  SideTable<Node*>& gradients = *gradients_of;
   wanted.begin();
   gradients.begin();
   for (Node* t : targets) wanted[t] = 1;
