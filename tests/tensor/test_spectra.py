@@ -163,3 +163,20 @@ def test_numpys_transforms_of_tensors_are_tensors():
     )
     out = np.zeros(X.shape, complex)
     assert np.fft.fft(x.detach(), out=out) is out and out.any()
+
+
+def test_graphs_that_are_kept_serve_other_tensors_devices_and_traces():
+    captured = jit(lambda x: fft.irfft(fft.rfft(x) * 2) + fft.fft(x).real)
+    for k in range(4):
+        values = np.random.default_rng(k).normal(size=(3, 40)).astype(np.float32)
+        wanted = np.fft.fft(values)
+        for device in ("c", "numpy"):
+            x = Tensor(values, device=device, requires_grad=True)
+            found = fft.fft(x)
+            assert found.device == device
+            np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-4)
+            found.abs().square().sum().backward()  # Parseval
+            np.testing.assert_allclose(x.grad.numpy(), 2 * 40 * values, rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose(captured(Tensor(values)).numpy(), 2 * values + wanted.real, rtol=1e-4, atol=1e-4)
+        planes = fft.fft2(Tensor(values), dim=[0, 1], norm="ortho")
+        np.testing.assert_allclose(planes.numpy(), np.fft.fft2(values, norm="ortho"), rtol=1e-4, atol=1e-4)

@@ -14,6 +14,7 @@ import numpy as np
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.fourier import inverse_of_reals, transform, transform_of_reals
+from rulegrad.tensor.kept_constants import built_with_constants
 from rulegrad.tensor.linalg.host import is_complex, supported
 from rulegrad.tensor.storage import default_float
 
@@ -35,6 +36,7 @@ __all__ = [
 # ---- one axis ----
 
 
+@built_with_constants
 def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """X[k] = sum of x[j] exp(-2 pi i j k / n) over j, along `axis`; complex.
 
@@ -50,6 +52,7 @@ def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None
     return _joined(transform(_with_axis_last(x, length, place), -1), place, _scale(length, norm, "forward"))
 
 
+@built_with_constants
 def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """The inverse of `fft`: x[j] = 1 / n * sum of X[k] exp(2 pi i j k / n) over k; complex.
 
@@ -61,6 +64,7 @@ def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = Non
     return _joined(transform(_with_axis_last(x, length, place), 1), place, _scale(length, norm, "backward"))
 
 
+@built_with_constants
 def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """The first n // 2 + 1 elements of the `fft` of real numbers; the others are their conjugates.
 
@@ -76,6 +80,7 @@ def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = Non
     return _resized(_joined(transform(values, -1), place, scale), length // 2 + 1, place)
 
 
+@built_with_constants
 def irfft(
     x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None
 ) -> Tensor:
@@ -117,6 +122,7 @@ def ihfft(
 # ---- several axes ----
 
 
+@built_with_constants
 def fftn(x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None) -> Tensor:
     """`fft` along several axes, with the lengths `s`; all axes by default. Raises ShapeError.
 
@@ -127,6 +133,7 @@ def fftn(x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = 
     return _in_turn(x, fft, _lengths(x, s, axis_or_dim(axes, dim, "fftn"), "fftn"), norm)
 
 
+@built_with_constants
 def ifftn(
     x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None
 ) -> Tensor:
@@ -139,6 +146,7 @@ def ifftn(
     return _in_turn(x, ifft, _lengths(x, s, axis_or_dim(axes, dim, "ifftn"), "ifftn"), norm)
 
 
+@built_with_constants
 def rfftn(
     x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None
 ) -> Tensor:
@@ -152,6 +160,7 @@ def rfftn(
     return _in_turn(rfft(x, length, place, norm), fft, others, norm)
 
 
+@built_with_constants
 def irfftn(
     x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None
 ) -> Tensor:

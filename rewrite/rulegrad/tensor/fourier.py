@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rulegrad.runtime.buffer import Buffer
-from rulegrad.tensor.storage import upload, uploaded
+from rulegrad.tensor.kept_constants import constant
 
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
@@ -46,7 +45,7 @@ def transform_of_reals(x: Tensor) -> Tensor:
     n = x.shape[-1]
     half, count = n // 2, n // 2 + 1
     if 1 < n <= _WHOLE:
-        matrix = _constant(("half", n), x, lambda: _matrix_of_parts(_roots(n, count, n, -1))[:, 0])
+        matrix = constant(("half", n), x, lambda: _matrix_of_parts(_roots(n, count, n, -1))[:, 0])
         return (x @ matrix.reshape(n, 2 * count)).reshape(*x.shape[:-1], 2, count)
     if n % 2:
         return transform(x, -1).shrink(*[None] * x.ndim, (0, count))
@@ -100,7 +99,7 @@ def _transformed(x: Tensor, sign: int) -> Tensor:
 def _first_step(x: Tensor, a: int, sign: int) -> Tensor:
     batch, n, parts = x.shape
     rest = n // a
-    matrix = _constant(("first", a, sign, parts), x, lambda: _matrix_of_parts(_roots(a, a, a, sign))[:, :parts])
+    matrix = constant(("first", a, sign, parts), x, lambda: _matrix_of_parts(_roots(a, a, a, sign))[:, :parts])
     rows = x.reshape(batch, a, rest, parts).transpose(1, 2).reshape(batch, rest, a * parts)
     found = (rows @ matrix.reshape(a * parts, 2 * a)).reshape(batch, rest, 2, a).contiguous()
     if rest == 1:
@@ -116,7 +115,7 @@ def _next_step(x: Tensor, a: int, sign: int) -> Tensor:
         found = _matrix_of_parts(_roots(a, a, a, sign) * _between(length, a, sign)[:, None, :])
         return np.moveaxis(found, (3, 4), (1, 2))  # (rest, part, k, j, part)
 
-    matrix = _constant(("next", length, a, sign), x, matrices).reshape(rest, 2 * a, 2 * a)
+    matrix = constant(("next", length, a, sign), x, matrices).reshape(rest, 2 * a, 2 * a)
     columns = x.reshape(batch, a, rest, 2, done).transpose(1, 2).reshape(batch, rest, 2 * a, done)
     return (matrix @ columns).reshape(batch, rest, 2, a * done).contiguous()
 
@@ -180,7 +179,7 @@ def _as_planes(x: Tensor) -> Tensor:
 
 
 def _conjugate(planes: Tensor) -> Tensor:
-    return planes * _constant(("conjugate",), planes, lambda: np.array([[1.0], [-1.0]]))
+    return planes * constant(("conjugate",), planes, lambda: np.array([[1.0], [-1.0]]))
 
 
 def _times(planes: Tensor, name: tuple[Any, ...], make: Callable[[], Array]) -> Tensor:
@@ -190,26 +189,11 @@ def _times(planes: Tensor, name: tuple[Any, ...], make: Callable[[], Array]) -> 
         factor = make()
         return np.stack([np.stack([factor.real] * 2, -2), np.stack([-factor.imag, factor.imag], -2)])
 
-    same, other = _constant(name, planes, parts).unbind(0)
+    same, other = constant(name, planes, parts).unbind(0)
     return planes * same + planes.flip(-2) * other
 
 
 # ---- constants ----
-
-_kept: dict[tuple[Any, ...], Buffer] = {}
-_MOST_BYTES: Final = 1 << 26
-
-
-def _constant(name: tuple[Any, ...], like: Tensor, make: Callable[[], Array]) -> Tensor:
-    """The numbers that `make` gives, in the dtype and on the device of a tensor; kept by their name."""
-    key = (*name, like.dtype, like.device)
-    if key not in _kept:
-        numbers = np.ascontiguousarray(make()).astype(like.dtype.numpy)
-        while _kept and sum(buffer.nbytes for buffer in _kept.values()) + numbers.nbytes > _MOST_BYTES:
-            _kept.pop(next(iter(_kept)))  # the oldest one
-        _kept[key] = upload(numbers, like.device)
-    # one that is kept may have been made outside of a trace, or in another one
-    return like._new(_kept[key].uop, uploaded(_kept[key]), _kept[key].device)
 
 
 def _roots(rows: int, columns: int, n: int, sign: int) -> Array:
