@@ -31,7 +31,9 @@ def _selected(x: Tensor, places: Tensor, dim: int, keepdim: bool) -> Selected:
     """The elements at these places, which alone have the gradient, also where others are equal."""
     if not x.ndim:
         return Selected(x.clone(), places.reshape(()))
-    values = x.gather(one_axis(dim, x.ndim, "dim"), places)
+    axis = one_axis(dim, x.ndim, "dim")
+    # which are places of the axis: rules that see it leave no check of them
+    values = x.gather(axis, places.clip(0, max(x.shape[axis] - 1, 0)))
     return Selected(values, places) if keepdim else Selected(values.squeeze(dim), places.squeeze(dim))
 
 
