@@ -284,6 +284,16 @@ def test_parts_that_move(built: list[int]) -> None:
         same(tensor(x)[begin:end] * 2, x[begin:end] * 2)
 
 
+def test_two_places_of_a_small_axis(built: list[int]) -> None:
+    matrix, counts = floats(12, 12), []
+    for p, q in [(7, 4), (2, 9), (5, 6), (10, 3), (8, 11), (4, 10), (3, 2)]:
+        turned, wanted = Tensor.eye(12, device="c"), np.eye(12, dtype=np.float32)
+        turned[p, q] = wanted[p, q] = 0.5
+        same(turned @ tensor(matrix), wanted @ matrix)
+        counts.append(sum(built))
+    assert counts[-1] == counts[3]
+
+
 def test_what_is_refused_is_compiled_for_its_size(built: list[int]) -> None:
     w = floats(4, 3, 3, 3)
     for t in (5, 6, 7):

@@ -392,3 +392,29 @@ def test_results_do_not_depend_on_the_garbage_collector():
                 gc.collect()
             answers.append(h.sum().item())
     assert answers[:4] == answers[4:]
+
+
+def test_a_value_of_no_device_that_a_program_looks_at_is_kept_on_the_default_one():
+    table, compiled = Tensor.zeros(10, 2), []
+    for step in range(12):
+        row = step % 9 + 1
+        table[row - 1, step % 2] += 0.5 * (1.0 + 0.9 * table[row].max() - table[row - 1, 0])
+        assert table[row - 1].argmax().item() in (0, 1)
+        compiled.append(len(table.uop.toposort()))
+    assert max(compiled) <= 3  # a buffer: the next look begins at it
+    wanted = np.zeros((10, 2), np.float32)
+    for step in range(12):
+        row = step % 9 + 1
+        wanted[row - 1, step % 2] += np.float32(0.5) * (1 + np.float32(0.9) * wanted[row].max() - wanted[row - 1, 0])
+    np.testing.assert_allclose(table.numpy(), wanted, rtol=1e-6)
+    assert table.device == Tensor.zeros(1).device
+
+
+def test_graphs_do_not_grow_with_what_a_program_chooses():
+    rows = Tensor(np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32))
+    weights, longest = rows[0], 0
+    for row in range(30):
+        if (weights @ rows[row]).item() <= 0.5:
+            weights = weights + rows[row]
+        longest = max(longest, len(weights.uop.toposort()))
+    assert longest <= 6  # the last sum, of two buffers

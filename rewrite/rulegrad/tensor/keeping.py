@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rulegrad._core import are_above, remember, resolved
 from rulegrad.ir import UOp
+from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.history import join, point_of
 
@@ -103,8 +104,13 @@ def _add_kept(
 
 
 def _may_be_kept(tensor: TensorCore, device: str) -> bool:
-    """A leaf has a buffer of its own, a view its base's, and a tensor without a device may be wanted on several."""
-    return not tensor._leaf and tensor._view is None and tensor._device == device and bool(tensor.size)
+    """A leaf has a buffer of its own, a view its base's; a tensor for which no device was named is the default one's.
+
+    Of that tensor it is known to be wanted there now: a loop that computes a value from the one before, and looks at
+    it, would begin with the first one each time.
+    """
+    of_device = tensor._device == device or (not tensor._device and device == devices.default())
+    return not tensor._leaf and tensor._view is None and of_device and bool(tensor.size)
 
 
 def _is_state_of_generator(node: UOp) -> bool:

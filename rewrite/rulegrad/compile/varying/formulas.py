@@ -85,20 +85,24 @@ class Fit:
         return found
 
 
-def primes_between(pairs: Sequence[tuple[int, int]]) -> list[list[int]] | None:
-    """For each pair as many primes between its two numbers as `Fit` takes, no prime twice; None where there are not.
+def numbers_within(ranges: Sequence[tuple[int, int]]) -> list[list[int]] | None:
+    """For each range, ends included, as many numbers as `Fit` takes, no number twice; None where there are not.
 
-    >>> primes_between([(20, 40), (20, 90)])
+    Primes, where there are so many.
+
+    >>> numbers_within([(20, 40), (20, 90)])
     [[23, 29, 31, 37], [41, 43, 47, 53]]
+    >>> numbers_within([(2, 9), (2, 9)])
+    [[2, 3, 5, 7], [4, 6, 8, 9]]
     """
-    found: list[list[int]] = []
+    found: list[list[int]] = [[] for _ in ranges]
     taken: set[int] = set()
-    for low, high in map(sorted, pairs):
-        numbers = (n for n in range(max(low, 2), high + 1) if n not in taken)
-        primes = (n for n in numbers if all(n % k for k in range(2, math.isqrt(n) + 1)))
-        found.append(list(itertools.islice(primes, _DEGREE + 2)))
-        taken.update(found[-1])
-    return found if all(len(primes) == _DEGREE + 2 for primes in found) else None
+    for k in sorted(range(len(ranges)), key=lambda k: ranges[k][1] - ranges[k][0]):
+        numbers = [n for n in range(max(ranges[k][0], 2), ranges[k][1] + 1) if n not in taken]
+        numbers.sort(key=lambda n: any(n % d == 0 for d in range(2, math.isqrt(n) + 1)))
+        found[k] = numbers[: _DEGREE + 2]
+        taken.update(found[k])
+    return found if all(len(numbers) == _DEGREE + 2 for numbers in found) else None
 
 
 @functools.cache

@@ -20,9 +20,9 @@ from rulegrad.runtime.buffer import LARGE, Layout
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 
-from .formulas import GENERIC, Fit, Formula, primes_between, value_of
+from .formulas import GENERIC, Fit, Formula, numbers_within, value_of
 from .kernels import at_typical_sizes, general_kernel, variable
-from .templates import DifferentError, Template, instance
+from .templates import DifferentError, Hole, Template, instance
 
 if TYPE_CHECKING:
     from rulegrad.runtime.device import SizedExecutable
@@ -110,12 +110,23 @@ def _possible(template: Template, device: str) -> tuple[Sequence[Sequence[int]],
             with contextlib.suppress(RulegradError):
                 check(*of_order)
                 return of_order[0], of_order[1]
-    between = primes_between(template.examples)
-    if between:  # both graphs are possible, and so is what lies between them
-        check(between)
-        return between, between
+    # both graphs are possible, and so is what lies between them; and places of an axis, up to its end
+    for within in (template.examples, [_places(template, number) for number in range(count)]):
+        numbers = numbers_within([(min(ends), max(ends)) for ends in within])
+        if numbers:
+            with contextlib.suppress(RulegradError):
+                check(numbers)
+                return numbers, numbers
     check(GENERIC[-1])
     return GENERIC[-1], GENERIC[-1]
+
+
+def _places(template: Template, number: int) -> tuple[int, int]:
+    """The least and the most that a size may be for the padding of a value that is put there."""
+    paddings = (node.attrs[side] for node in template.nodes if node.op == "PAD" for side in ("before", "after"))
+    rests = (dict(one.formula) for padding in paddings for one in padding if isinstance(one, Hole))
+    most = [rest.get((), 0) // -rest[number,] for rest in rests if rest.get((number,), 0) < 0 and len(rest) <= 2]
+    return _LEAST, min(most, default=max(template.examples[number]))
 
 
 def _general_plan(template: Template, device: str, fit: Fit, bounds: Bounds) -> General:
