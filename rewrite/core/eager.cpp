@@ -184,18 +184,25 @@ nb::object operator_of(nb::str op, bool swapped, nb::object function) {
 
 // A plan of one result in memory of its own, whose launches are a program.
 struct Small {
-  Small(nb::object holder, const Replay* program, std::vector<uint32_t> inputs, std::vector<uint32_t> takeable, BufferLayout layout, int64_t arena)
-      : holder(std::move(holder)),
-        program(program),
-        inputs(std::move(inputs)),
-        takeable(std::move(takeable)),
-        layout(std::move(layout)),
-        arena(arena) {}
+  Small(nb::object holder, const Replay* program, nb::handle inputs, std::vector<uint32_t> takeable, BufferLayout layout, int64_t arena, int64_t runs)
+      : holder(std::move(holder)), program(program), takeable(std::move(takeable)), layout(std::move(layout)), arena(arena), runs(runs) {
+    for (nb::handle one : inputs) {
+      if (PyLong_Check(one.ptr())) this->inputs.push_back({nb::cast<uint32_t>(one), {}});
+      else if (Py_IS_TYPE(one.ptr(), g_tensors.buffer)) this->inputs.push_back({0, nb::borrow(one)});
+      else throw GraphError("an input of a plan is the place of a buffer, or a buffer");
+    }
+  }
+  struct Input {
+    uint32_t place;  // in the signature's buffers
+    nb::object own;  // or a buffer of the plan's own
+  };
   nb::object holder;  // keeps the program
   const Replay* program;
-  std::vector<uint32_t> inputs, takeable;  // places in the signature's buffers
+  std::vector<Input> inputs;
+  std::vector<uint32_t> takeable;
   BufferLayout layout;
   int64_t arena;
+  mutable int64_t runs;  // until Python is asked again; negative: never
 };
 
 constexpr size_t kMostKept = 1 << 14;
@@ -205,12 +212,12 @@ class Eager {
  public:
   explicit Eager(nb::object observers) { set_observers(std::move(observers)); }
 
-  void keep(nb::bytes key, nb::object program, std::vector<uint32_t> inputs, std::vector<uint32_t> takeable, nb::handle layout, int64_t arena) {
+  void keep(nb::bytes key, nb::object program, nb::list inputs, std::vector<uint32_t> takeable, nb::handle layout, int64_t arena, int64_t runs) {
     const Replay* replay = nb::cast<const Replay*>(program);
     if (replay->bound() != inputs.size() + 1) throw GraphError("a plan of one result binds its inputs and the result");
     if (known_.size() >= kMostKept) known_.clear();
     known_.insert_or_assign(std::string(key.c_str(), key.size()),
-                            std::make_shared<const Small>(program, replay, std::move(inputs), std::move(takeable), BufferLayout(layout), arena));
+                            std::make_shared<const Small>(program, replay, inputs, std::move(takeable), BufferLayout(layout), arena, runs));
   }
 
   void forget() { known_.clear(); }
@@ -234,6 +241,10 @@ class Eager {
     auto found = known_.find(text);
     if (found == known_.end()) return false;
     const std::shared_ptr<const Small> plan = found->second;  // it may be forgotten while the device is asked for memory
+    if (plan->runs >= 0 && --plan->runs < 0) {
+      known_.erase(found);
+      return false;
+    }
     return launch(*plan, t, root.n, ids);
   }
 
@@ -249,7 +260,8 @@ class Eager {
       for (uint32_t k : plan.takeable)                              // the tensor's history and the list here: nobody else needs the memory
         if (Py_REFCNT(inputs[k].ptr()) == 2) return false;
     std::vector<void*> table;
-    for (uint32_t k : plan.inputs) table.push_back(address_of(reinterpret_cast<BufferBase*>(inputs[k].ptr())->handle));
+    for (const Small::Input& one : plan.inputs)
+      table.push_back(address_of(reinterpret_cast<BufferBase*>(one.own.is_valid() ? one.own.ptr() : inputs[one.place].ptr())->handle));
     const nb::object made = new_buffer(plan.layout, true, nb::none()), &device = plan.layout.device;
     auto* result = reinterpret_cast<BufferBase*>(made.ptr());
     table.push_back(address_of(result->handle));
@@ -291,7 +303,8 @@ void define_eager(nb::module_& m) {
             connect_tensors(core, tensor, buffer, point, view);
           },
           nb::arg("core"), nb::arg("tensor"), nb::arg("buffer"), nb::arg("point"), nb::arg("view"))
-      .def("keep", &Eager::keep, nb::arg("key"), nb::arg("program"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("layout"), nb::arg("arena"))
+      .def("keep", &Eager::keep, nb::arg("key"), nb::arg("program"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("layout"), nb::arg("arena"),
+           nb::arg("runs") = -1)
       .def("forget", &Eager::forget)
       .def("realize", &Eager::realize, nb::arg("tensor"))
       .def_prop_rw("is_off", [](Eager&) { return is_off(); }, [](Eager&, bool off) { set_off(off); });

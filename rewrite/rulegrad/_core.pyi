@@ -510,11 +510,19 @@ class Eager:
         """
 
     def keep(
-        self, key: bytes, program: Replay, inputs: Sequence[int], takeable: Sequence[int], layout: Any, arena: int
+        self,
+        key: bytes,
+        program: Replay,
+        inputs: list[Any],
+        takeable: Sequence[int],
+        layout: Any,
+        arena: int,
+        runs: int = -1,
     ) -> None:
-        """Graphs of this signature are computed by the program: on these of the signature's buffers, and one result.
+        """Graphs of this signature are computed by the program: on its inputs, and one result.
 
-        takeable: those in whose memory the result could be. layout: the result's. arena: bytes for temporaries.
+        inputs: places of the signature's buffers, or buffers of the plan's own. takeable: those in whose memory the
+        result could be. layout: the result's. arena: bytes for temporaries. runs: after so many Python is asked again.
         """
 
     def forget(self) -> None:

@@ -162,6 +162,27 @@ def test_a_known_graph_needs_no_python() -> None:
         assert (buffer.shape, buffer.dtype, buffer.device, buffer.nbytes) == ((100,), "float32", "c", 400)
 
 
+def test_plans_of_all_sizes_are_the_engines_for_a_while() -> None:
+    """A loop's number is another one each time; now and then Python sees which are used often."""
+
+    def is_known(x: Tensor) -> bool:
+        if eager.realize(x):
+            return True
+        x.realize()
+        return False
+
+    values = np.arange(28, dtype=np.float32).reshape(7, 4)
+    with config(general_plans=1):
+        x = Tensor(values, device="c")
+        found = [is_known((x * k).sum()) for _ in range(20) for k in range(2, 8)]
+        assert found.count(True) > 90
+        assert not all(found[60:])
+        for k in range(2, 8):
+            total = (x * k).sum()
+            is_known(total)
+            assert total.item() == values.sum() * k
+
+
 def test_what_others_want_to_see_or_to_keep_goes_through_python() -> None:
     x = vector()
     with rg.profile() as profile:

@@ -82,6 +82,7 @@ CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "norm": lambda: (floats(3, 4), 2, 1),
     "clip": lambda: (floats(3, 4), 0.0, floats(4)),
     "cumsum": lambda: (floats(3, 4), 1),
+    "searchsorted": lambda: (Tensor([1.0, 3.0, 5.0]), floats(2, 3) * 6),
     "tril": lambda: (floats(3, 4),),
     "triu": lambda: (floats(3, 4), -1),
     "__getitem__": lambda: (floats(3, 4, 5), (slice(None, None, -1), Tensor([0, 3]), None, Tensor([[1], [2]]), ...)),

@@ -51,6 +51,7 @@ class _Way:
     plan: Plan
     inputs: tuple[int | Buffer, ...]  # or a buffer of the plan's own
     is_known: bool = False  # to the engine, which needs no Python for it, or it is not for the engine
+    runs: int = -1  # of the engine, after which it asks again; negative: it never does
 
 
 #: Bytes: where a computation uses up more, as a step of a large model does with its parameters, it is one plan.
@@ -166,7 +167,7 @@ def _find_general(
     from rulegrad.compile import varying  # late: few programs have a use for it
 
     found = varying.find(key, uops, ids, buffers, device)
-    return None if found is None else _Way(*found, is_known=True)  # the engine knows plans of one size only
+    return None if found is None else _Way(found.plan, found.inputs, runs=found.let_go())
 
 
 def _tell_engine(key: bytes, way: _Way) -> None:
@@ -175,8 +176,8 @@ def _tell_engine(key: bytes, way: _Way) -> None:
     small = way.plan.small() if way.inputs else None
     if small is not None:
         program, layout, arena = small
-        inputs = [place for place in way.inputs if isinstance(place, int)]
-        keep(key, program, inputs, [inputs[number] for number in way.plan.takeable], layout, arena)
+        takeable = [place for number in way.plan.takeable if isinstance(place := way.inputs[number], int)]
+        keep(key, program, list(way.inputs), takeable, layout, arena, way.runs)
 
 
 def is_free(buffers: list[Buffer], number: int) -> bool:

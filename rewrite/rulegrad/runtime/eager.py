@@ -19,9 +19,11 @@ LITTLE = Eager.LITTLE
 eager = Eager((profile._active, watching.watchers))
 
 
-def keep(key: bytes, program: Replay, inputs: Sequence[int], takeable: Sequence[int], layout: Any, arena: int) -> None:
+def keep(
+    key: bytes, program: Replay, inputs: list[Any], takeable: Sequence[int], layout: Any, arena: int, runs: int
+) -> None:
     """Graphs of this signature are the engine's from now on; `Eager.keep` says what the arguments are."""
-    eager.keep(key, program, inputs, takeable, layout, arena)
+    eager.keep(key, program, inputs, takeable, layout, arena, runs)
 
 
 def follow_settings() -> None:

@@ -59,9 +59,32 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     items = index if isinstance(index, tuple) else (index,)
     if type(index) is int or not any(map(_is_array, items)):
         return basic_view(self, index)
-    if any(isinstance(item, TensorCore) and item.dtype == bool_ for item in items):
-        return _gathered(self, items)  # the result has as many elements as are true
+    if any(map(_is_mask, items)):  # the result has as many elements as are true
+        found = _without_masks(self.shape, items)
+        return _gathered(self, items) if found is None else _gathered_at_integers(self, found)
     return _gathered_at_integers(self, items)
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, TensorCore) and item.dtype == bool_
+
+
+def _without_masks(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """An index with the places where its masks are true, for a graph that is known; None where that is not so simple."""
+    found: list[Any] = []
+    axis = 0
+    for item in items:
+        if not _is_mask(item):
+            if not isinstance(item, (int, slice, type(None), TensorCore)) or isinstance(item, bool):
+                return None
+            axis += item is not None
+            found.append(item)
+            continue
+        if not item.ndim or item.shape != shape[axis : axis + item.ndim]:
+            return None
+        axis += item.ndim
+        found.extend(nonzero_indices(item))
+    return tuple(found)
 
 
 def _gathered(self: Tensor, items: tuple[Any, ...]) -> Tensor:

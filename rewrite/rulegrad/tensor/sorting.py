@@ -21,6 +21,7 @@ from rulegrad.ir.limits import extremes
 from rulegrad.runtime import devices
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.gathering import taken, updated
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.reduce import need_elements
@@ -213,6 +214,7 @@ def quantile_along(
 # ---- looking for places ----
 
 
+@built_once
 def searchsorted(
     self: Tensor,
     values: Operand,

@@ -57,6 +57,18 @@ class _Found:
     inputs: tuple[int | Buffer, ...]
     general: _Used
     uses: int = 0
+    unseen: int = 0  # uses that the engine may have had since it was last looked for
+
+    def used(self) -> None:
+        """Counts a use, and those that nobody saw."""
+        self.uses += 1 + self.unseen
+        self.general.uses += 1 + self.unseen
+        self.unseen = 0
+
+    def let_go(self) -> int:
+        """How often the engine may use the plan by itself; from now on these uses count."""
+        self.unseen = OFTEN if self.plan.small() is not None else 0
+        return self.unseen
 
 
 @dataclass(slots=True)
@@ -89,7 +101,7 @@ def reasons() -> tuple[str, ...]:
 
 def find(
     key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
-) -> tuple[Any, tuple[int | Buffer, ...]] | None:
+) -> _Found | None:
     """The general plan of graphs at their sizes, and what it reads: places in `ids`, or buffers of its own.
 
     None where they have none, or these sizes are used so often that a plan of their own is better; and where schedules
@@ -106,12 +118,11 @@ def find(
         if len(_found) > _MOST_KEPT:
             _found.popitem(last=False)
     _found.move_to_end((key, device))
-    found.uses += 1
-    found.general.uses += 1
+    found.used()
     if found.uses > OFTEN and 2 * found.uses >= found.general.uses:
         del _found[key, device]
         return None
-    return found.plan, found.inputs
+    return found
 
 
 def general_of(template: Template, device: str, bounds: Bounds) -> General | None:
