@@ -10,57 +10,16 @@
 #include "replay.hpp"
 #include "signature.hpp"
 #include "tensors.hpp"
+#include "views.hpp"
 
 namespace rulegrad {
-
-namespace {
-
-// Whether a tensor's values are those of its node, and no gradient flows to it. A view whose base nobody else holds becomes a tensor of
-// its own in Python.
-bool is_plain(PyObject* t) { return is_current(t) && at(t, g_tensors.tracked) == Py_False && (base_of(t) == Py_None || Py_REFCNT(base_of(t)) > 1); }
-
-// Whether a tensor's node is what an operation reads, and its gradient is recorded if it has one.
-bool is_operand(PyObject* t) { return is_current(t) && (at(t, g_tensors.tracked) == Py_False || t_gradients); }
 
 bool is_common_float(uint32_t dtype) {
   const DtypeInfo& info = dtype_info(dtype);
   return info.kind == Kind::Float && info.bits >= 16;
 }
 
-// The shape that both broadcast to, or none.
-std::optional<std::vector<int64_t>> common_shape(Node* a, Node* b) {
-  const Shape *x = shape_of(a), *y = shape_of(b);
-  if (x->rank < y->rank) std::swap(x, y);
-  std::vector<int64_t> dims(x->dims, x->dims + x->rank);
-  for (uint32_t k = 0; k < y->rank; k++) {
-    int64_t& own = dims[x->rank - y->rank + k];
-    if (own == 1) own = y->dims[k];
-    else if (y->dims[k] != 1 && y->dims[k] != own) return {};
-  }
-  return dims;
-}
-
-Ref with_shape(const char* op, Node* n, const std::vector<int64_t>& dims) {
-  std::vector<Value> items;
-  for (int64_t dim : dims) items.push_back(Value::integer(dim));
-  const Value attribute = Value::seq(items.data(), uint32_t(items.size()));
-  Ref made(build_node(uint32_t(find_op(op)), -1, &n, 1, &attribute, 1));
-  shape_of(made.n);
-  return made;
-}
-
-// A node broadcast to a shape, as `expand_to` in tensor/operands.py does it.
-Ref expanded(Node* n, const std::vector<int64_t>& dims) {
-  const Shape* own = shape_of(n);
-  std::vector<int64_t> padded(dims.size() - own->rank, 1);
-  padded.insert(padded.end(), own->dims, own->dims + own->rank);
-  if (n->op == known_ops.CONST) return Ref::share(n);
-  Ref made = own->rank < dims.size() ? with_shape("RESHAPE", n, padded) : Ref::share(n);
-  return padded == dims ? made : with_shape("EXPAND", made.n, dims);
-}
-
-// A constant for a number beside a float; null for what Python has to look at.
-std::optional<Ref> number(PyObject* value, uint32_t dtype) {
+std::optional<Ref> number_of(PyObject* value, uint32_t dtype) {
   double v;
   if (PyFloat_CheckExact(value)) {
     v = PyFloat_AS_DOUBLE(value);
@@ -75,6 +34,38 @@ std::optional<Ref> number(PyObject* value, uint32_t dtype) {
   }
   if (std::isnan(v)) return {};
   return Ref(make_const(Value::number(v), dtype));
+}
+
+namespace {
+
+// Whether a tensor's values are those of its node, and no gradient flows to it. A view whose base nobody else holds becomes a tensor of
+// its own in Python.
+bool is_plain(PyObject* t) { return is_current(t) && at(t, g_tensors.tracked) == Py_False && (base_of(t) == Py_None || Py_REFCNT(base_of(t)) > 1); }
+
+// Whether a tensor's node is what an operation reads, and its gradient is recorded if it has one.
+bool is_operand(PyObject* t) { return is_current(t) && (at(t, g_tensors.tracked) == Py_False || t_gradients); }
+
+// The shape that both broadcast to, or none.
+std::optional<std::vector<int64_t>> common_shape(Node* a, Node* b) {
+  const Shape *x = shape_of(a), *y = shape_of(b);
+  if (x->rank < y->rank) std::swap(x, y);
+  std::vector<int64_t> dims(x->dims, x->dims + x->rank);
+  for (uint32_t k = 0; k < y->rank; k++) {
+    int64_t& own = dims[x->rank - y->rank + k];
+    if (own == 1) own = y->dims[k];
+    else if (y->dims[k] != 1 && y->dims[k] != own) return {};
+  }
+  return dims;
+}
+
+// A node broadcast to a shape, as `expand_to` in tensor/operands.py does it.
+Ref expanded(Node* n, const std::vector<int64_t>& dims) {
+  const Shape* own = shape_of(n);
+  std::vector<int64_t> padded(dims.size() - own->rank, 1);
+  padded.insert(padded.end(), own->dims, own->dims + own->rank);
+  if (n->op == known_ops.CONST) return Ref::share(n);
+  Ref made = own->rank < dims.size() ? with_shape("RESHAPE", n, padded) : Ref::share(n);
+  return padded == dims ? made : with_shape("EXPAND", made.n, dims);
 }
 
 // `a op b` of tensors of one float dtype, or of such a tensor and a number; otherwise none.
@@ -98,7 +89,7 @@ nb::object computed(uint32_t op, bool swapped, PyObject* a, PyObject* b) {
     history = joined(history.ptr(), past_of(b));
     if (at(b, g.tracked) == Py_True) tracked = Py_True;
   } else {
-    std::optional<Ref> found = number(b, left.n->dtype);
+    std::optional<Ref> found = number_of(b, left.n->dtype);
     if (!found) return {};
     right = std::move(*found);
   }

@@ -17,6 +17,7 @@
 #include "shapes.hpp"
 #include "signature.hpp"
 #include "template_graph.hpp"
+#include "views.hpp"
 
 using namespace rulegrad;
 
@@ -54,6 +55,7 @@ NB_MODULE(_core, m) {
   define_buffers(m);
   define_shapes(m);
   define_eager(m);
+  define_views(m);
   define_graph_function(m);
   define_template_graph(m);
   define_guards(m);

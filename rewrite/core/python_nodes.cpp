@@ -42,44 +42,6 @@ void fill_attributes(const OpInfo& o, nb::handle given, Value* attrs, Storage& s
     }
 }
 
-Node* build_from_python(nb::handle op, nb::handle src, nb::handle dtype, nb::handle attributes) {
-  uint32_t k = op_of(op);
-  const OpInfo& o = op_info(k);
-  PyObject* items = src.ptr();
-  nb::object owned;
-  if (!PyTuple_Check(items)) {
-    owned = nb::steal(PySequence_Tuple(items));
-    if (!owned.is_valid()) {
-      PyErr_Clear();
-      throw GraphError(o.name->text + ": the sources must be a tuple of UOps");
-    }
-    items = owned.ptr();
-  }
-  size_t n = size_t(PyTuple_GET_SIZE(items));
-  Node* small[8];
-  std::vector<Node*> large;
-  Node** nodes = small;
-  if (n > 8) {
-    large.resize(n);
-    nodes = large.data();
-  }
-  for (size_t j = 0; j < n; j++) {
-    Handle* h;
-    if (!nb::try_cast<Handle*>(nb::handle(PyTuple_GET_ITEM(items, j)), h) || !h)
-      throw GraphError(o.name->text + ": source " + std::to_string(j) + " is not a UOp");
-    nodes[j] = h->ref.n;
-  }
-  Value attrs[16];
-  Storage storage;
-  if (o.attributes.size() > 16) throw GraphError(o.name->text + " has too many attributes");
-  if (!o.attributes.empty() || (attributes.ptr() && PyDict_Size(attributes.ptr()))) fill_attributes(o, attributes, attrs, storage);
-  Ref made(build_node(k, dtype.is_none() ? -1 : int(dtype_of(dtype)), nodes, uint32_t(n), attrs, uint32_t(o.attributes.size())));
-  shape_of(made.n);  // so that a wrong shape is the fault of the line that made the node
-  Node* result = made.n;
-  made.n = nullptr;
-  return result;
-}
-
 // The other operand of an operator: a node, or a number that takes the node's dtype.
 Ref operand(nb::handle h, Node* like) {
   Handle* other;
@@ -151,6 +113,44 @@ Node* replaced(Node* n, nb::object src, nb::kwargs attributes) {
 }
 
 }  // namespace
+
+Node* build_from_python(nb::handle op, nb::handle src, nb::handle dtype, nb::handle attributes) {
+  uint32_t k = op_of(op);
+  const OpInfo& o = op_info(k);
+  PyObject* items = src.ptr();
+  nb::object owned;
+  if (!PyTuple_Check(items)) {
+    owned = nb::steal(PySequence_Tuple(items));
+    if (!owned.is_valid()) {
+      PyErr_Clear();
+      throw GraphError(o.name->text + ": the sources must be a tuple of UOps");
+    }
+    items = owned.ptr();
+  }
+  size_t n = size_t(PyTuple_GET_SIZE(items));
+  Node* small[8];
+  std::vector<Node*> large;
+  Node** nodes = small;
+  if (n > 8) {
+    large.resize(n);
+    nodes = large.data();
+  }
+  for (size_t j = 0; j < n; j++) {
+    Handle* h;
+    if (!nb::try_cast<Handle*>(nb::handle(PyTuple_GET_ITEM(items, j)), h) || !h)
+      throw GraphError(o.name->text + ": source " + std::to_string(j) + " is not a UOp");
+    nodes[j] = h->ref.n;
+  }
+  Value attrs[16];
+  Storage storage;
+  if (o.attributes.size() > 16) throw GraphError(o.name->text + " has too many attributes");
+  if (!o.attributes.empty() || (attributes.ptr() && PyDict_Size(attributes.ptr()))) fill_attributes(o, attributes, attrs, storage);
+  Ref made(build_node(k, dtype.is_none() ? -1 : int(dtype_of(dtype)), nodes, uint32_t(n), attrs, uint32_t(o.attributes.size())));
+  shape_of(made.n);  // so that a wrong shape is the fault of the line that made the node
+  Node* result = made.n;
+  made.n = nullptr;
+  return result;
+}
 
 void define_nodes(nb::module_& m) {
   auto cls = nb::class_<Handle>(m, "UOp", R"doc(An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.

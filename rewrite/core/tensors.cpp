@@ -33,10 +33,14 @@ void connect_tensors(nb::handle core, nb::handle tensor, nb::handle buffer, nb::
   g.gradient_of = offset_of(core, "_gradient_of"), g.grad = offset_of(core, "grad");
   g.buffer_of_point = offset_of(point, "buffer");
   g.base_of_view = offset_of(view, "base"), g.root_of_view = offset_of(view, "root");
+  g.steps_of_view = offset_of(view, "steps"), g.detached_of_view = offset_of(view, "detached"), g.obstacle_of_view = offset_of(view, "obstacle");
+  g.changes_of_view = offset_of(view, "changes"), g.of_leaf_of_view = offset_of(view, "of_leaf"), g.shape_of_view = offset_of(view, "shape");
   g.name = PyUnicode_InternFromString("_uop");
   g.nothing = PyTuple_New(0);
   g.zero = PyLong_FromLong(0);
-  g.core = type_of(core), g.buffer = type_of(buffer), g.point = type_of(point), g.type = type_of(tensor);
+  g.one = PyLong_FromLong(1);
+  g.no_text = PyUnicode_InternFromString("");
+  g.core = type_of(core), g.buffer = type_of(buffer), g.point = type_of(point), g.type = type_of(tensor), g.view_type = type_of(view);
   g.watched = _PyType_Lookup(g.type, g.name);
 }
 

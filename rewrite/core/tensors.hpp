@@ -10,11 +10,11 @@ namespace rulegrad {
 // The class of tensors, a NodeHolder, and its slots.
 struct Tensors {
   PyTypeObject *type = nullptr, *core = nullptr;  // core: the class that it derives from
-  PyTypeObject *buffer = nullptr, *point = nullptr;
+  PyTypeObject *buffer = nullptr, *point = nullptr, *view_type = nullptr;
   PyObject* watched = nullptr;  // the descriptor of `_uop`; a trace puts another one over it
-  PyObject *name = nullptr, *zero = nullptr, *nothing = nullptr;
+  PyObject *name = nullptr, *zero = nullptr, *one = nullptr, *nothing = nullptr, *no_text = nullptr;
   Py_ssize_t history, view, changes, device, tracked, leaf, gradient_of, grad;
-  Py_ssize_t buffer_of_point, base_of_view, root_of_view;
+  Py_ssize_t buffer_of_point, base_of_view, root_of_view, steps_of_view, detached_of_view, obstacle_of_view, changes_of_view, of_leaf_of_view, shape_of_view;
 };
 
 extern Tensors g_tensors;

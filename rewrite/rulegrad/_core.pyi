@@ -531,6 +531,18 @@ class Eager:
     def realize(self, tensor: NodeHolder) -> bool:
         """Whether the tensor's values are in a buffer now; False for what has to go through Python."""
 
+def view_at(tensor: NodeHolder, index: Any) -> Any:
+    """The view at integers, slices without steps, None and an Ellipsis; None where Python has to make it."""
+
+def part_of(tensor: NodeHolder, begin: Sequence[int], end: Sequence[int], shape: Sequence[int]) -> Any:
+    """The view from `begin` to `end` of each axis, in a shape of as many elements; None where Python has to make it."""
+
+def viewed(tensor: NodeHolder, op: str, attributes: dict[str, Any]) -> Any:
+    """The view by one movement; None where Python has to make it."""
+
+def put_at(tensor: NodeHolder, index: Any, value: Any) -> bool:
+    """Puts a value at an index like those of `view_at`; False where Python has to do it."""
+
 class GraphFunction:
     """A graph with parameters, which is built again on other nodes."""
 

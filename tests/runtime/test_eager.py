@@ -294,3 +294,94 @@ def test_a_view_of_what_nobody_holds_is_a_tensor_of_its_own() -> None:
     view.realize()
     view += 1
     np.testing.assert_array_equal(view.numpy(), np.arange(12).reshape(4, 3).T + 1)
+
+
+INDICES: list[Any] = [
+    1, -1, slice(None), slice(1, 3), slice(-2, None), slice(3, 1), (1, 2), (slice(None), -1), (..., 0), (None, 1, ...),
+    (slice(1, None), None, slice(0, 2)), (0, ..., None), ..., None, (), (1, ..., slice(None, -1)), slice(None, None, 2),
+    True, np.int64(1), slice(None, None, -1),
+]  # fmt: skip
+
+
+def _view_of(x: Tensor) -> tuple[Any, ...]:
+    link = x._view
+    assert link is not None
+    return x.uop, x.shape, x.requires_grad, link.path(), link.shape, link.detached, link.obstacle, link.of_leaf
+
+
+@pytest.mark.parametrize("name", ["matrix", "cube", "leaf", "tracked", "part", "of what changed", "rows", "repeated"])
+def test_views_are_those_that_python_makes(name: str) -> None:
+    tensors = _of_many_kinds()
+    for index in INDICES:
+        try:
+            expected = by_python(lambda index=index: tensors[name][index])
+        except ShapeError as error:
+            with pytest.raises(type(error)):
+                tensors[name][index]
+            continue
+        found = tensors[name][index]
+        if expected._view is not None and index is not True:
+            assert _view_of(found) == _view_of(expected)
+            assert found._view.base is expected._view.base and found._view.root is expected._view.root
+        assert found.tolist() == expected.tolist()
+
+
+def test_views_that_lead_on_and_steps_by_movements() -> None:
+    x = _of_many_kinds()["cube"]
+    moves: list[Callable[[], Tensor]] = [
+        lambda: x[1].T, lambda: x.reshape(4, 6)[1:, 2], lambda: x.permute(2, 0, 1)[0], lambda: x.flip(0)[1],
+        lambda: x.shrink((0, 1), (1, 3), None), lambda: x.split([1, 3], 1)[1], lambda: x.unbind(2)[0], lambda: x.expand(2, 4, 3)[0],
+        lambda: x[0].detach()[1],
+    ]  # fmt: skip
+    for move in moves:
+        found, expected = move(), by_python(move)
+        assert _view_of(found) == _view_of(expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool"])
+def test_what_is_put_at_an_index_is_what_python_puts(dtype: str) -> None:
+    values: list[Any] = [
+        2, -1, 0.5, 1000, float("nan"), True, Tensor([1, 2, 3], device="c").cast(dtype),
+        Tensor(1.0, device="c").cast(dtype), Tensor([[4.0, 5.0, 6.0]], device="c"),
+    ]  # fmt: skip
+
+    numbers = Tensor(np.arange(12).reshape(4, 3), device="c").cast(dtype)
+
+    def put(index: Any, value: Any) -> Any:
+        x = numbers.logical_xor(True) if dtype == "bool" else numbers * 1
+        shown, before = x[:, 1], x * 1
+        try:
+            x[index] = value
+        except (rg.errors.RulegradError, ValueError) as error:
+            return type(error)
+        return x, x.uop, shown.uop, before.uop, x._changes
+
+    for number, index in enumerate(INDICES):
+        for value in values:
+            found, expected = put(index, value), by_python(lambda i=index, v=value: put(i, v))
+            if isinstance(found, type):
+                assert found == expected
+                continue
+            # an array of indices is in a buffer of its own each time
+            assert index is True or found[1:] == expected[1:], (index, value)
+        if number < 5:
+            assert found[0].tolist() == expected[0].tolist()
+
+
+def test_gradients_through_what_is_put_at_an_index() -> None:
+    def gradients() -> list[Any]:
+        w = Tensor([1.0, 2.0, 3.0], device="c", requires_grad=True)
+        x = Tensor(np.zeros((4, 3), np.float32), device="c")
+        for k in range(3):
+            x[k] = w * (k + 1)
+            x[3, k] = x[k, k] * w[k]
+        x[0] = x[3] + 1
+        x[1] += 2
+        with rg.no_grad():
+            x[2, 0] = 100
+        x.square().sum().backward()
+        with pytest.raises(rg.errors.GradientError):
+            w[0] = 1
+        return [w.grad.tolist(), x.tolist(), x.requires_grad]
+
+    assert gradients() == by_python(gradients)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from rulegrad._core import put_at, view_at
 from rulegrad.config import config
 from rulegrad.errors import IndexRangeError, ShapeError
 from rulegrad.ir import UOp
@@ -56,8 +57,11 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     >>> x[-1, ::2].tolist(), x[[1, 0], 1:].tolist(), x[x > 3].tolist()
     ([3, 5], [[4, 5], [1, 2]], [4, 5])
     """
+    made: Tensor | None = view_at(self, index)
+    if made is not None:
+        return made
     items = index if isinstance(index, tuple) else (index,)
-    if type(index) is int or not any(map(_is_array, items)):
+    if not any(map(_is_array, items)):
         return basic_view(self, index)
     if any(map(_is_mask, items)):  # the result has as many elements as are true
         found = _without_masks(self.shape, items)
@@ -70,7 +74,7 @@ def _is_mask(item: Any) -> bool:
 
 
 def _without_masks(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """An index with the places where its masks are true, for a graph that is known; None where that is not so simple."""
+    """An index with the places where its masks are true, for a known graph; None where it is not so simple."""
     found: list[Any] = []
     axis = 0
     for item in items:
@@ -117,7 +121,7 @@ def set_item(self: Tensor, index: Any, value: Any) -> None:
     >>> x.tolist()
     [1.0, 5.0, 5.0, 0.0]
     """
-    if not _is_at(self, index, value):
+    if not put_at(self, index, value) and not _is_at(self, index, value):
         become(self, _with(self, index, value, "STORE"), "x[...] = value")
 
 

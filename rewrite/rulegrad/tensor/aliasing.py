@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     #: An op of movement, the dtype that it has to name or None, and its attributes.
     Step = tuple[str, Any, dict[str, Any]]
 
+#: Movements that show an element several times.
+REPEATING: Final = ("EXPAND", "UNFOLD")
 _REPEATED: Final = "several of its elements are one place in memory, as expand, broadcast_to and unfold leave them"
 _LENT: Final = "its memory belongs to an array of another library, which would keep its values"
 
@@ -79,7 +81,7 @@ class View:
 
 def attach(result: TensorCore, tensor: TensorCore, steps: tuple[Step, ...], detached: bool = False) -> None:
     """Make `result`, which was made of `tensor` by these movements, a view."""
-    repeats = any(op in ("EXPAND", "UNFOLD") for op, _, _ in steps)
+    repeats = any(op in REPEATING for op, _, _ in steps)
     base, obstacle, link, shape = tensor, "", tensor._view, None
     if link is not None:
         if link.is_alone():

@@ -7,7 +7,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from rulegrad._core import NodeHolder, Size
+from rulegrad._core import NodeHolder, Size, part_of, viewed
 from rulegrad.errors import DeviceError, DtypeError, GradientError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -157,6 +157,9 @@ class TensorCore(NodeHolder):
 
     def _viewed(self, op: str, dtype: DType | None = None, **attributes: Any) -> Self:
         """A view of this tensor: one movement, with the op's attributes or, where it has to name one, a dtype."""
+        made: Self | None = viewed(self, op, attributes) if dtype is None and op not in aliasing.REPEATING else None
+        if made is not None:
+            return made
         uop = UOp(op, (self.uop,), **attributes) if dtype is None else UOp(op, (self.uop,), dtype)
         view = self._result(uop)
         aliasing.attach(view, self, ((op, dtype, attributes),))
@@ -164,6 +167,9 @@ class TensorCore(NodeHolder):
 
     def _part(self, begin: tuple[int, ...], end: tuple[int, ...], shape: tuple[int, ...]) -> Self:
         """The view from `begin` to `end` of each axis, in a shape of as many elements."""
+        made: Self | None = part_of(self, begin, end, shape)
+        if made is not None:
+            return made
         uop = self.uop
         steps: tuple[aliasing.Step, ...] = ()
         if end != uop.shape or any(begin):

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rulegrad._core import view_at
 from rulegrad.errors import IndexRangeError, NoAxesError
 
 if TYPE_CHECKING:
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 
 def basic_view(self: Tensor, index: Any) -> Tensor:
     """The view at `index`: integers, slices (any step but 0), None and one Ellipsis. Raises IndexRangeError."""
+    made: Tensor | None = view_at(self, index)
+    if made is not None:
+        return made
     own = self.shape
-    if type(index) is int and own and -own[0] <= index < own[0]:  # a row, as loops take it
-        row, rest = index % own[0], own[1:]
-        return self._part((row, *(0 for _ in rest)), (row + 1, *rest), rest)
     box = box_of(index if isinstance(index, tuple) else (index,), own)
     if all(step == 1 for step in box.steps):
         return self._part(box.begins, box.ends, box.shape)

@@ -15,6 +15,7 @@ from rulegrad.tensor.axes import axis_or_dim, integers, one_axis, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.graph_functions import built_once
+from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import cast_to, expand_to, result_dtype, tensors_of
 
 if TYPE_CHECKING:
@@ -81,10 +82,8 @@ def split(self: Tensor, sizes: int | Sequence[int], axis: int = 0, dim: int | No
     if sum(sizes) != extent:
         raise ShapeError(f"split: the sizes {tuple(sizes)} do not add up to {extent}, axis {place} of {self.shape}")
     parts, begin = [], 0
-    for size in sizes:
-        bounds: list[tuple[int, int] | None] = [None] * self.ndim
-        bounds[place] = (begin, begin + size)
-        parts.append(self.shrink(*bounds))
+    for size in (whole_number(size, "split") for size in sizes):
+        parts.append(slice_axis(self, place, begin, begin + size))
         begin += size
     return tuple(parts)
 

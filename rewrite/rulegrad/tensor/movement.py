@@ -98,7 +98,12 @@ def shrink(self: Tensor, *bounds: tuple[int, int] | None) -> Tensor:
 
 def slice_axis(self: Tensor, axis: int, begin: int, end: int) -> Tensor:
     """The part from `begin` to `end` of one axis, which is counted from the front."""
-    return self.shrink(*((begin, end) if k == axis else None for k in range(self.ndim)))
+    shape: tuple[int, ...] = tuple(self.shape)
+    if not 0 <= begin <= end <= shape[axis]:
+        raise ShapeError(f"shrink: {(begin, end)} is not within axis {axis} of the shape {shape}")
+    part = (*shape[:axis], end - begin, *shape[axis + 1 :])
+    first = (*((0,) * axis), begin, *((0,) * (len(shape) - axis - 1)))
+    return self._part(first, (*shape[:axis], end, *shape[axis + 1 :]), part)
 
 
 def pad_constant(self: Tensor, padding: Any, value: Scalar) -> Tensor:

@@ -99,9 +99,7 @@ def reasons() -> tuple[str, ...]:
     return tuple(_reasons[-100:])
 
 
-def find(
-    key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
-) -> _Found | None:
+def find(key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str) -> _Found | None:
     """The general plan of graphs at their sizes, and what it reads: places in `ids`, or buffers of its own.
 
     None where they have none, or these sizes are used so often that a plan of their own is better; and where schedules

@@ -1,0 +1,315 @@
+#include "views.hpp"
+
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <vector>
+
+#include "eager.hpp"
+#include "python_nodes.hpp"
+#include "shapes.hpp"
+#include "signature.hpp"
+#include "tensors.hpp"
+
+namespace rulegrad {
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+Dims dims_of(Node* n) {
+  const Shape* s = shape_of(n);
+  return Dims(s->dims, s->dims + s->rank);
+}
+
+Value sequence(const Dims& dims, std::vector<Value>& items) {
+  items.clear();
+  for (int64_t dim : dims) items.push_back(Value::integer(dim));
+  return Value::seq(items.data(), uint32_t(items.size()));
+}
+
+size_t attribute_of(int op, std::string_view name) {
+  const auto& attributes = op_info(uint32_t(op)).attributes;
+  for (size_t k = 0; k < attributes.size(); k++)
+    if (attributes[k].name->text == name) return k;
+  throw GraphError(op_info(uint32_t(op)).name->text + " has no attribute " + std::string(name));
+}
+
+// The node by a movement of two attributes, SHRINK or PAD.
+Ref with_bounds(int op, const char* low, const char* high, Node* n, const Dims& first, const Dims& second) {
+  std::vector<Value> items[2];
+  Value attributes[2];
+  attributes[attribute_of(op, low)] = sequence(first, items[0]);
+  attributes[attribute_of(op, high)] = sequence(second, items[1]);
+  Ref made(build_node(uint32_t(op), -1, &n, 1, attributes, 2));
+  shape_of(made.n);
+  return made;
+}
+
+Ref shrunk(Node* n, const Dims& begin, const Dims& end) {
+  static const int op = find_op("SHRINK");
+  return with_bounds(op, "begin", "end", n, begin, end);
+}
+
+Ref padded(Node* n, const Dims& before, const Dims& after) {
+  static const int op = find_op("PAD");
+  return with_bounds(op, "before", "after", n, before, after);
+}
+
+// A number without axes, everywhere in a shape, as `spread` in tensor/constants.py does it.
+Ref filled(Ref number, const Dims& dims) {
+  if (dims.empty()) return number;
+  return with_shape("EXPAND", with_shape("RESHAPE", number.n, Dims(dims.size(), 1)).n, dims);
+}
+
+// ---- views ----
+
+nb::object tuple_of(const Dims& dims) {
+  nb::object made = nb::steal(PyTuple_New(Py_ssize_t(dims.size())));
+  for (size_t k = 0; k < dims.size(); k++) PyTuple_SET_ITEM(made.ptr(), Py_ssize_t(k), PyLong_FromLongLong(dims[k]));
+  return made;
+}
+
+// A movement as views remember it: its op, no dtype, its attributes.
+nb::object step_of(uint32_t op, nb::handle attributes) { return nb::steal(PyTuple_Pack(3, g_op_names[op], Py_None, attributes.ptr())); }
+
+nb::object step_of(const char* op, std::initializer_list<std::pair<const char*, const Dims*>> attributes) {
+  nb::dict given;
+  for (auto [name, dims] : attributes) given[name] = tuple_of(*dims);
+  return step_of(uint32_t(find_op(op)), given);
+}
+
+// Whether a view of a tensor is made without Python: a trace and lines want to see it, and it may become a tensor of its own first.
+bool is_viewable(PyObject* t) {
+  if (!nobody_watches() || !is_current(t) || (at(t, g_tensors.tracked) == Py_True && !t_gradients)) return false;
+  PyObject* base = base_of(t);
+  return base == Py_None || Py_REFCNT(base) > 1;
+}
+
+// The view of a viewable tensor by a node of it, as `attach` in tensor/aliasing.py makes it.
+nb::object view_of(PyObject* t, Ref node, nb::object steps) {
+  const Tensors& g = g_tensors;
+  PyObject *base = t, *link = at(t, g.view);
+  nb::object shape;
+  if (link != Py_None && base_of(t) != Py_None && at(link, g.detached_of_view) == Py_False && !PyUnicode_GET_LENGTH(at(link, g.obstacle_of_view))) {
+    base = base_of(t);
+    shape = nb::borrow(at(link, g.shape_of_view));
+    if (PyTuple_GET_SIZE(at(link, g.steps_of_view))) steps = nb::steal(PySequence_Concat(at(link, g.steps_of_view), steps.ptr()));
+  } else {
+    shape = size_of(node_of(t));
+  }
+  if (!steps.is_valid()) throw nb::python_error();
+  nb::object made = nb::steal(g.view_type->tp_alloc(g.view_type, 0));
+  if (!made.is_valid()) throw nb::python_error();
+  PyObject* v = made.ptr();
+  put(v, g.base_of_view, base);
+  put(v, g.steps_of_view, steps.ptr());
+  put(v, g.detached_of_view, Py_False);
+  put(v, g.obstacle_of_view, g.no_text);
+  put(v, g.root_of_view, uop_of(base));
+  put(v, g.changes_of_view, at(base, g.changes));
+  put(v, g.of_leaf_of_view, at(base, g.leaf));
+  put(v, g.shape_of_view, shape.ptr());
+  const nb::object history = nb::borrow(base == t ? Py_None : at(t, g.history));
+  nb::object view = new_tensor(wrap(std::exchange(node.n, nullptr)), history, at(t, g.device), at(t, g.tracked));
+  put(view.ptr(), g.view, v);
+  return view;
+}
+
+// The part from `begin` to `end` of each axis, in a shape of as many elements.
+nb::object part(PyObject* t, const Dims& begin, const Dims& end, const Dims& shape) {
+  Ref node = Ref::share(node_of(t));
+  const bool is_whole = dims_of(node.n) == end && std::all_of(begin.begin(), begin.end(), [](int64_t k) { return !k; });
+  nb::object first, second;
+  if (!is_whole) {
+    node = shrunk(node.n, begin, end);
+    first = step_of("SHRINK", {{"begin", &begin}, {"end", &end}});
+  }
+  if (dims_of(node.n) != shape) {
+    node = with_shape("RESHAPE", node.n, shape);
+    second = step_of("RESHAPE", {{"shape", &shape}});
+  }
+  if (!first.is_valid()) std::swap(first, second);
+  const Py_ssize_t count = Py_ssize_t(first.is_valid()) + Py_ssize_t(second.is_valid());
+  return view_of(t, std::move(node), nb::steal(PyTuple_Pack(count, first.ptr(), second.ptr())));
+}
+
+// ---- indices ----
+
+// Where a view without steps is along each axis of a tensor, and its shape.
+struct Box {
+  Dims begin, end, shape;
+
+  // False where Python has to look.
+  bool add(PyObject* item, int64_t extent) {
+    if (PyLong_CheckExact(item)) {
+      int overflow;
+      int64_t place = PyLong_AsLongLongAndOverflow(item, &overflow);
+      if (overflow || place < -extent || place >= extent) return false;
+      if (place < 0) place += extent;
+      begin.push_back(place), end.push_back(place + 1);
+      return true;
+    }
+    if (!PySlice_Check(item)) return false;
+    auto* slice = reinterpret_cast<PySliceObject*>(item);
+    for (PyObject* bound : {slice->start, slice->stop, slice->step})
+      if (bound != Py_None && !PyLong_CheckExact(bound)) return false;
+    Py_ssize_t first, last, step;
+    if (PySlice_Unpack(item, &first, &last, &step) < 0) return PyErr_Clear(), false;
+    if (step != 1) return false;
+    const Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(extent), &first, &last, step);
+    begin.push_back(count ? first : 0), end.push_back(count ? last : 0);
+    shape.push_back(count);
+    return true;
+  }
+
+  bool add_whole(int64_t extent) {
+    begin.push_back(0), end.push_back(extent), shape.push_back(extent);
+    return true;
+  }
+};
+
+std::optional<Box> box_of(PyObject* index, const Shape* own) {
+  const bool are_several = PyTuple_CheckExact(index);
+  PyObject* const* items = are_several ? PySequence_Fast_ITEMS(index) : &index;
+  const Py_ssize_t count = are_several ? PyTuple_GET_SIZE(index) : 1;
+  size_t named = 0;
+  for (Py_ssize_t k = 0; k < count; k++) named += items[k] != Py_None && items[k] != Py_Ellipsis;
+  if (named > own->rank) return {};
+  Box box;
+  bool is_completed = false;
+  const auto complete = [&] {
+    for (size_t k = named; k < own->rank; k++) box.add_whole(own->dims[box.begin.size()]);
+    return !std::exchange(is_completed, true);
+  };
+  for (Py_ssize_t k = 0; k < count; k++) {
+    if (items[k] == Py_None) box.shape.push_back(1);
+    else if (items[k] == Py_Ellipsis ? !complete() : !box.add(items[k], own->dims[box.begin.size()])) return {};
+  }
+  if (!is_completed) complete();
+  return box;
+}
+
+// The view at an index of integers, slices without steps, None and an Ellipsis; None where Python has to look.
+nb::object view_at(nb::handle tensor, nb::handle index) {
+  PyObject* t = tensor.ptr();
+  if (!is_viewable(t)) return nb::none();
+  const std::optional<Box> box = box_of(index.ptr(), shape_of(node_of(t)));
+  return box ? part(t, box->begin, box->end, box->shape) : nb::none();
+}
+
+nb::object part_of(nb::handle tensor, const Dims& begin, const Dims& end, const Dims& shape) {
+  return is_viewable(tensor.ptr()) ? part(tensor.ptr(), begin, end, shape) : nb::none();
+}
+
+nb::object viewed(nb::handle tensor, nb::handle op, nb::dict attributes) {
+  PyObject* t = tensor.ptr();
+  if (!is_viewable(t)) return nb::none();
+  Ref node(build_from_python(op, nb::make_tuple(nb::handle(uop_of(t))), nb::none(), attributes));
+  const nb::object steps = nb::make_tuple(step_of(op_of(op), attributes));
+  return view_of(t, std::move(node), steps);
+}
+
+// ---- what is put at an index ----
+
+// Whether a tensor changes without Python: it is no view, nor a leaf, and no gradient is hidden.
+bool is_changeable(PyObject* t) {
+  const Tensors& g = g_tensors;
+  if (!nobody_watches() || !is_current(t) || at(t, g.leaf) == Py_True || at(t, g.view) != Py_None) return false;
+  return (at(t, g.tracked) == Py_False || t_gradients) && !is_in_parts(node_of(t));
+}
+
+// A constant for a number that fits the dtype as it is; none for what Python has to look at.
+std::optional<Ref> constant_of(PyObject* value, uint32_t dtype) {
+  if (is_common_float(dtype)) return number_of(value, dtype);
+  const Kind kind = dtype_info(dtype).kind;
+  if ((kind != Kind::Int && kind != Kind::Uint) || !PyLong_CheckExact(value)) return {};
+  int overflow;
+  const int64_t v = PyLong_AsLongLongAndOverflow(value, &overflow);
+  int64_t low, high;
+  dtype_bounds(dtype, low, high);
+  if (overflow || v < low || v > high) return {};
+  return Ref(make_const(Value::integer(v), dtype));
+}
+
+// A value that is put into a tensor.
+struct Given {
+  Ref node;
+  PyObject *history = Py_None, *device = nullptr, *tracked = Py_False;
+
+  // False where Python has to look: it is converted, or a part of the tensor.
+  bool read(PyObject* t, PyObject* value) {
+    const Tensors& g = g_tensors;
+    const uint32_t dtype = node_of(t)->dtype;
+    device = at(t, g.device);
+    if (Py_TYPE(value) != g.type) {
+      std::optional<Ref> found = constant_of(value, dtype);
+      if (found) node = std::move(*found);
+      return found.has_value();
+    }
+    if (!is_current(value) || base_of(value) == t || (at(value, g.tracked) == Py_True && !t_gradients)) return false;
+    node = Ref::share(node_of(value));
+    history = past_of(value), tracked = at(value, g.tracked);
+    device = common_device(device, at(value, g.device));
+    return device && node.n->dtype == dtype;
+  }
+
+  // Broadcast to the shape of its place.
+  bool spread(const Dims& dims) {
+    const Shape* own = shape_of(node.n);
+    if (!own->rank) return node = filled(std::move(node), dims), true;
+    return own->rank == dims.size() && std::equal(own->dims, own->dims + own->rank, dims.begin());
+  }
+};
+
+// Puts a value at an index like those of `view_at`; whether it did, or Python has to.
+bool put_at(nb::handle tensor, nb::handle index, nb::handle value) {
+  const Tensors& g = g_tensors;
+  PyObject* t = tensor.ptr();
+  Given given;
+  if (!is_changeable(t) || !given.read(t, value.ptr())) return false;
+  const Ref before = Ref::share(node_of(t));
+  const std::optional<Box> box = box_of(index.ptr(), shape_of(before.n));
+  if (!box || !given.spread(box->shape)) return false;
+  const Dims dims = dims_of(before.n);
+  Dims counts, after;
+  for (size_t k = 0; k < dims.size(); k++) counts.push_back(box->end[k] - box->begin[k]), after.push_back(dims[k] - box->end[k]);
+  if (counts == dims || std::find(counts.begin(), counts.end(), 0) != counts.end()) return false;
+  if (counts != box->shape) given.node = with_shape("RESHAPE", given.node.n, counts);
+  const Ref values = padded(given.node.n, box->begin, after);
+  const Ref inside = padded(filled(Ref(make_const(Value::boolean(true), known_dtypes.bool_)), counts).n, box->begin, after);
+  Node* sources[3] = {inside.n, values.n, before.n};
+  Ref made(build_node(known_ops.WHERE, -1, sources, 3, nullptr, 0));
+  shape_of(made.n);
+  const nb::object history = joined(past_of(t), given.history), device = nb::borrow(given.device);
+  const nb::object changes = nb::steal(PyNumber_Add(at(t, g.changes), g.one));
+  if (given.tracked == Py_True) put(t, g.tracked, Py_True);
+  set_uop_of(t, wrap(std::exchange(made.n, nullptr)));
+  put(t, g.history, history.ptr());
+  put(t, g.device, device.ptr());
+  put(t, g.changes, changes.ptr());
+  put(t, g.gradient_of, g.nothing);
+  return true;
+}
+
+}  // namespace
+
+Ref with_shape(const char* op, Node* n, const Dims& dims) {
+  std::vector<Value> items;
+  const Value attribute = sequence(dims, items);
+  Ref made(build_node(uint32_t(find_op(op)), -1, &n, 1, &attribute, 1));
+  shape_of(made.n);
+  return made;
+}
+
+void define_views(nb::module_& m) {
+  m.def("view_at", &view_at, nb::arg("tensor"), nb::arg("index").none(),
+        "The view at integers, slices without steps, None and an Ellipsis; None where Python has to make it.");
+  m.def("part_of", &part_of, nb::arg("tensor"), nb::arg("begin"), nb::arg("end"), nb::arg("shape"),
+        "The view from `begin` to `end` of each axis, in a shape of as many elements; None where Python has to make it.");
+  m.def("viewed", &viewed, nb::arg("tensor"), nb::arg("op"), nb::arg("attributes"), "The view by one movement; None where Python has to make it.");
+  m.def("put_at", &put_at, nb::arg("tensor"), nb::arg("index").none(), nb::arg("value").none(),
+        "Puts a value at an index like those of `view_at`; False where Python has to do it.");
+}
+
+}  // namespace rulegrad
