@@ -173,15 +173,23 @@ nb::object operator_of(nb::str op, bool swapped, nb::object function) {
 
 // ---- results ----
 
-// A plan of one result in memory of its own, whose launches are a program.
+constexpr int64_t kLittle = 4096;  // bytes of a result that is not worth to look for memory that it could take
+
+// A plan whose results are in memory of their own, and whose launches are a program.
 struct Small {
-  Small(nb::object holder, const Replay* program, nb::handle inputs, std::vector<uint32_t> takeable, BufferLayout layout, int64_t arena, int64_t runs)
-      : holder(std::move(holder)), program(program), takeable(std::move(takeable)), layout(std::move(layout)), arena(arena), runs(runs) {
+  Small(nb::object holder, const Replay* program, nb::handle inputs, std::vector<uint32_t> takeable, nb::handle layouts,
+        std::vector<uint32_t> outputs, int64_t arena, int64_t runs)
+      : holder(std::move(holder)), program(program), takeable(std::move(takeable)), outputs(std::move(outputs)), arena(arena), runs(runs) {
     for (nb::handle one : inputs) {
       if (PyLong_Check(one.ptr())) this->inputs.push_back({nb::cast<uint32_t>(one), {}});
       else if (Py_IS_TYPE(one.ptr(), g_tensors.buffer)) this->inputs.push_back({0, nb::borrow(one)});
       else throw GraphError("an input of a plan is the place of a buffer, or a buffer");
     }
+    for (nb::handle one : layouts) this->layouts.emplace_back(one);
+    if (program->bound() != this->inputs.size() + this->layouts.size()) throw GraphError("a plan binds its inputs and its results");
+  }
+  bool is_little() const {
+    return std::all_of(layouts.begin(), layouts.end(), [](const BufferLayout& one) { return one.bytes <= kLittle; });
   }
   struct Input {
     uint32_t place;  // in the signature's buffers
@@ -191,95 +199,213 @@ struct Small {
   const Replay* program;
   std::vector<Input> inputs;
   std::vector<uint32_t> takeable;
-  BufferLayout layout;
+  std::vector<BufferLayout> layouts;  // of what is bound behind the inputs
+  std::vector<uint32_t> outputs;      // of each root, which of these it is
   int64_t arena;
   mutable int64_t runs;  // until Python is asked again; negative: never
 };
 
+// What is kept, and what is not, of the values on the way that tensors stand for: places in the order of the nodes.
+struct Decision {
+  std::vector<uint32_t> kept, cheap;
+};
+
+// A tensor that is asked for, and what is known of its graph.
+struct Asked {
+  PyObject* tensor;
+  Ref root;
+  std::vector<Node*> order;
+  std::string text;  // the signature
+  std::vector<int64_t> ids;
+  std::string named;  // places of nodes that tensors stand for, and whether these may be kept
+  size_t others = 0;  // tensors that stand for the root, and get its value too
+};
+
+// Whether a tensor that stands for a node may be given its value, beside another on a device; none where Python has to look.
+std::optional<bool> may_be_kept(PyObject* t, Node* n, PyObject* device) {
+  const Tensors& g = g_tensors;
+  if (!PyObject_TypeCheck(t, g.core) || at(t, g.gradient_of) != g.nothing) return {};
+  if (at(t, g.leaf) == Py_True || at(t, g.view) != Py_None || !element_count(shape_of(n))) return false;
+  PyObject* own = at(t, g.device);
+  if (own != device && PyUnicode_Compare(own, device) != 0) return false;  // of constants none is named
+  if (at(t, g.tracked) == Py_True) return {};
+  return true;
+}
+
+// False where Python has to see to it.
+bool read_graph(Asked& asked) {
+  asked.order = toposort(asked.root.n);
+  PyObject* device = at(asked.tensor, g_tensors.device);
+  for (size_t k = 0; k < asked.order.size(); k++) {
+    Node* n = asked.order[k];
+    const uint8_t facts = n->facts.load(std::memory_order_relaxed);
+    if (facts & kStored) return false;
+    if (!(facts & kNamed) || (n == asked.root.n && stands_alone(asked.tensor))) continue;
+    if (!PyUnicode_GET_LENGTH(device)) return false;
+    bool is_candidate = false;
+    for (nb::handle holder : holders_of(n)) {
+      if (holder.ptr() == asked.tensor) continue;
+      const std::optional<bool> may = may_be_kept(holder.ptr(), n, device);
+      if (!may) return false;
+      is_candidate |= *may;
+      asked.others += *may && n == asked.root.n;
+    }
+    if (n == asked.root.n) continue;
+    const auto place = uint32_t(k);
+    asked.named.append(reinterpret_cast<const char*>(&place), sizeof place);
+    asked.named += is_candidate ? 'k' : 'n';
+  }
+  write_signature(asked.order, {asked.root.n}, asked.text, asked.ids);
+  return true;
+}
+
 constexpr size_t kMostKept = 1 << 14;
-constexpr int64_t kLittle = 4096;  // bytes of a result that is not worth to look for memory that it could take
 
 class Eager {
  public:
   explicit Eager(nb::object observers) { set_observers(std::move(observers)); }
 
-  void keep(nb::bytes key, nb::object program, nb::list inputs, std::vector<uint32_t> takeable, nb::handle layout, int64_t arena, int64_t runs) {
+  void keep(nb::bytes key, nb::object program, nb::list inputs, std::vector<uint32_t> takeable, nb::handle layouts, std::vector<uint32_t> outputs,
+            int64_t arena, int64_t runs) {
     const Replay* replay = nb::cast<const Replay*>(program);
-    if (replay->bound() != inputs.size() + 1) throw GraphError("a plan of one result binds its inputs and the result");
     if (known_.size() >= kMostKept) known_.clear();
     known_.insert_or_assign(std::string(key.c_str(), key.size()),
-                            std::make_shared<const Small>(program, replay, inputs, std::move(takeable), BufferLayout(layout), arena, runs));
+                            std::make_shared<const Small>(program, replay, inputs, std::move(takeable), layouts, std::move(outputs), arena, runs));
   }
 
-  void forget() { known_.clear(); }
+  // When this tensor is asked for, these values on the way are results too, and these are not kept, though tensors stand for them.
+  void decide(nb::handle tensor, const std::vector<Handle>& kept, const std::vector<Handle>& cheap) {
+    Asked asked{tensor.ptr(), {}, {}, {}, {}, {}};
+    if (!is_askable(asked.tensor)) return;
+    asked.root = Ref::share(node_of(asked.tensor));
+    if (!read_graph(asked) || asked.named.empty()) return;
+    Decision decision;
+    for (auto [nodes, places] : {std::pair(&kept, &decision.kept), std::pair(&cheap, &decision.cheap)})
+      for (const Handle& one : *nodes) {
+        const auto found = std::find(asked.order.begin(), asked.order.end(), one.ref.n);
+        if (found == asked.order.end()) return;
+        places->push_back(uint32_t(found - asked.order.begin()));
+      }
+    if (decided_.size() >= kMostKept) decided_.clear();
+    decided_.insert_or_assign(asked.text + asked.named, std::make_shared<const Decision>(std::move(decision)));
+  }
+
+  void forget() {
+    known_.clear();
+    decided_.clear();
+  }
 
   // Whether the tensor's values are in a buffer now; false where Python has to see to it.
   bool realize(nb::handle tensor) {
-    const Tensors& g = g_tensors;
-    PyObject* t = tensor.ptr();
-    if (!nobody_watches() || !is_plain(t) || at(t, g.gradient_of) != g.nothing) return false;
-    Ref root = Ref::share(node_of(t));
-    if (root.n->op == known_ops.BUFFER) return true;
-    if (!root.n->nsrc || !stands_alone(t)) return false;
-    const std::vector<Node*> order = toposort(root.n);
-    for (Node* n : order) {
-      const uint8_t facts = n->facts.load(std::memory_order_relaxed);
-      if (facts & kStored || (facts & kNamed && n != root.n)) return false;
+    Asked asked{tensor.ptr(), {}, {}, {}, {}, {}};
+    if (!is_askable(asked.tensor)) return false;
+    asked.root = Ref::share(node_of(asked.tensor));
+    if (asked.root.n->op == known_ops.BUFFER) return true;
+    if (!asked.root.n->nsrc || !read_graph(asked)) return false;
+    static const auto nothing = std::make_shared<const Decision>();
+    std::shared_ptr<const Decision> decision = nothing;
+    if (!asked.named.empty()) {
+      const auto known = decided_.find(asked.text + asked.named);
+      if (known == decided_.end()) return false;
+      decision = known->second;
+      for (uint32_t place : decision->kept) asked.text.append(reinterpret_cast<const char*>(&place), sizeof place);  // a root, too
     }
-    std::string text;
-    std::vector<int64_t> ids;
-    write_signature(order, {root.n}, text, ids);
-    auto found = known_.find(text);
+    const auto found = known_.find(asked.text);
     if (found == known_.end()) return false;
     const std::shared_ptr<const Small> plan = found->second;  // it may be forgotten while the device is asked for memory
     if (plan->runs >= 0 && --plan->runs < 0) {
       known_.erase(found);
       return false;
     }
-    return launch(*plan, t, root.n, ids);
+    return launch(*plan, asked, *decision);
   }
 
+  nb::object read_kept;  // Python's: lets the graph of a tensor begin at buffers with values in it
+
  private:
-  bool launch(const Small& plan, PyObject* tensor, Node* root, const std::vector<int64_t>& ids) {
-    std::vector<nb::object> inputs(ids.size());
-    for (size_t k = 0; k < ids.size(); k++) {
-      BufferBase* s = live_buffer(ids[k]);
+  // Whether a tensor's value may be computed without Python.
+  static bool is_askable(PyObject* t) { return nobody_watches() && is_plain(t) && at(t, g_tensors.gradient_of) == g_tensors.nothing; }
+
+  bool launch(const Small& plan, const Asked& asked, const Decision& decision) {
+    std::vector<nb::object> inputs(asked.ids.size());
+    for (size_t k = 0; k < inputs.size(); k++) {
+      BufferBase* s = live_buffer(asked.ids[k]);
       if (!s || !s->handle || s->handle == Py_None || PyTuple_GET_SIZE(s->checks)) return false;
       inputs[k] = nb::borrow(reinterpret_cast<PyObject*>(s));
     }
-    if (plan.layout.bytes > kLittle && base_of(tensor) == Py_None)  // the base of a view keeps what the view reads
-      for (uint32_t k : plan.takeable)                              // the tensor's history and the list here: nobody else needs the memory
-        if (Py_REFCNT(inputs[k].ptr()) == 2) return false;
-    std::vector<void*> table;
-    for (const Small::Input& one : plan.inputs)
-      table.push_back(address_of(reinterpret_cast<BufferBase*>(one.own.is_valid() ? one.own.ptr() : inputs[one.place].ptr())->handle));
-    const nb::object made = new_buffer(plan.layout, true, nb::none()), &device = plan.layout.device;
-    auto* result = reinterpret_cast<BufferBase*>(made.ptr());
-    table.push_back(address_of(result->handle));
-    const nb::object before = nb::borrow(uop_of(tensor));
-    const Replay* program = plan.program;
-    if (const int64_t bytes = plan.arena) {
-      nb::object arena = allocated(device, bytes);
-      try {
-        program->run(table, address_of(arena.ptr()));
-      } catch (...) {
-        give_back(device, std::move(arena), bytes);
-        throw;
-      }
-      give_back(device, std::move(arena), bytes);
-    } else {
-      program->run(table, nullptr);
-    }
-    if (uop_of(tensor) != before.ptr()) return true;  // another thread was faster
-    // of the node the caller's and the UOp's, of the UOp the tensor's and ours: others who have the node will ask for its value
-    if (root->refs.load(std::memory_order_relaxed) > 2 || Py_REFCNT(before.ptr()) > 2) remember(*nb::inst_ptr<Handle>(before), made);
-    set_uop_of(tensor, result->uop);
-    put(tensor, g_tensors.history, made.ptr());
-    put(tensor, g_tensors.device, device.ptr());
+    std::vector<nb::list> kept;
+    size_t tensors = 1 + asked.others;
+    for (uint32_t place : decision.kept) tensors += nb::len(kept.emplace_back(holders_of(asked.order[place])));
+    if (!plan.is_little() && base_of(asked.tensor) == Py_None)  // the base of a view keeps what the view reads
+      for (uint32_t k : plan.takeable)                          // the tensors' histories and the list here: nobody else may need the memory
+        if (size_t(Py_REFCNT(inputs[k].ptr())) <= 1 + tensors) return false;
+    const nb::object before = nb::borrow(uop_of(asked.tensor));
+    // of the node the caller's and the UOp's, of the UOp the tensor's and ours
+    const bool has_others = asked.root.n->refs.load(std::memory_order_relaxed) > 2 || Py_REFCNT(before.ptr()) > 2;
+    const std::vector<nb::object> results = run(plan, inputs);
+    if (uop_of(asked.tensor) != before.ptr()) return true;  // another thread was faster
+    nb::dict settled;
+    for (size_t k = 0; k < kept.size(); k++) settle(kept[k], asked.order[decision.kept[k]], results[plan.outputs[k + 1]], settled);
+    if (asked.others) settle(holders_of(asked.root.n), asked.root.n, results[plan.outputs[0]], settled);
+    else settle_one(asked.tensor, before, results[plan.outputs[0]], has_others, settled);
+    if (!decision.cheap.empty()) begin_at_kept(asked, decision, settled);
     return true;
   }
 
-  std::unordered_map<std::string, std::shared_ptr<const Small>> known_;
+  // The results of a plan, in the order in which they are bound.
+  static std::vector<nb::object> run(const Small& plan, const std::vector<nb::object>& inputs) {
+    std::vector<void*> table;
+    std::vector<nb::object> results;
+    for (const Small::Input& one : plan.inputs)
+      table.push_back(address_of(reinterpret_cast<BufferBase*>(one.own.is_valid() ? one.own.ptr() : inputs[one.place].ptr())->handle));
+    for (const BufferLayout& layout : plan.layouts) {
+      results.push_back(new_buffer(layout, true, nb::none()));
+      table.push_back(address_of(reinterpret_cast<BufferBase*>(results.back().ptr())->handle));
+    }
+    const int64_t bytes = plan.arena;
+    if (!bytes) {
+      plan.program->run(table, nullptr);
+      return results;
+    }
+    const nb::object& device = plan.layouts[0].device;
+    nb::object arena = allocated(device, bytes);
+    try {
+      plan.program->run(table, address_of(arena.ptr()));
+    } catch (...) {
+      give_back(device, std::move(arena), bytes);
+      throw;
+    }
+    give_back(device, std::move(arena), bytes);
+    return results;
+  }
+
+  // Lets those of the tensors that stand for a node, and may be kept, stand for its value.
+  static void settle(nb::list holders, Node* n, const nb::object& made, nb::dict settled) {
+    for (nb::handle holder : holders) {
+      PyObject* t = holder.ptr();
+      const nb::object before = nb::borrow(uop_of(t));
+      if (node_of(t) != n || at(t, g_tensors.leaf) == Py_True || at(t, g_tensors.view) != Py_None) continue;
+      settle_one(t, before, made, true, settled);
+    }
+  }
+
+  static void settle_one(PyObject* t, const nb::object& before, const nb::object& made, bool has_others, nb::dict settled) {
+    auto* result = reinterpret_cast<BufferBase*>(made.ptr());
+    if (has_others) remember(*nb::inst_ptr<Handle>(before), made);  // who have the node will ask for its value
+    set_uop_of(t, result->uop);
+    put(t, g_tensors.history, made.ptr());
+    put(t, g_tensors.device, result->device);
+    settled[nb::handle(result->id)] = nb::handle(t);
+  }
+
+  void begin_at_kept(const Asked& asked, const Decision& decision, nb::dict settled) const {
+    for (uint32_t place : decision.cheap)
+      for (nb::handle holder : holders_of(asked.order[place]))
+        if (may_be_kept(holder.ptr(), asked.order[place], at(asked.tensor, g_tensors.device)).value_or(false)) read_kept(holder, settled);
+  }
+
+  std::unordered_map<std::string, std::shared_ptr<const Small>> known_;       // by the signature
+  std::unordered_map<std::string, std::shared_ptr<const Decision>> decided_;  // by that of what is asked for, and what is named in it
 };
 
 }  // namespace
@@ -294,8 +420,12 @@ void define_eager(nb::module_& m) {
             connect_tensors(core, tensor, buffer, point, view);
           },
           nb::arg("core"), nb::arg("tensor"), nb::arg("buffer"), nb::arg("point"), nb::arg("view"))
-      .def("keep", &Eager::keep, nb::arg("key"), nb::arg("program"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("layout"), nb::arg("arena"),
-           nb::arg("runs") = -1)
+      .def("keep", &Eager::keep, nb::arg("key"), nb::arg("program"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("layouts"), nb::arg("outputs"),
+           nb::arg("arena"), nb::arg("runs") = -1)
+      .def("decide", &Eager::decide, nb::arg("tensor"), nb::arg("kept"), nb::arg("cheap"))
+      .def_prop_rw(
+          "read_kept", [](Eager& self) { return self.read_kept; }, [](Eager& self, nb::object function) { self.read_kept = std::move(function); },
+          nb::for_setter(nb::arg("function")))
       .def("forget", &Eager::forget)
       .def("realize", &Eager::realize, nb::arg("tensor"))
       .def_prop_rw("is_off", [](Eager&) { return is_off(); }, [](Eager&, bool off) { set_off(off); });

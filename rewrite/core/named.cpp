@@ -93,15 +93,6 @@ nb::object buffer_of(Node* n) {
   return buffer;
 }
 
-nb::list holders_of(Node* n) {
-  nb::list found;
-  for (Holder* h = g_holders.at(n); h; h = h->next) {
-    PyObject* object = PyWeakref_GetObject(h->self);
-    if (object != Py_None) found.append(nb::borrow(object));
-  }
-  return found;
-}
-
 // Whether a buffer is read below n.
 bool reads_buffer(Node* n) {
   static thread_local SideTable<uint8_t> seen;
@@ -135,6 +126,15 @@ Ref rebuilt(Node* n, const std::vector<Ref>& results, SideTable<uint32_t>& place
 }  // namespace
 
 PyObject* node_holder() { return PyType_FromSpec(&spec); }
+
+nb::list holders_of(Node* n) {
+  nb::list found;
+  for (Holder* h = g_holders.at(n); h; h = h->next) {
+    PyObject* object = PyWeakref_GetObject(h->self);
+    if (object != Py_None) found.append(nb::borrow(object));
+  }
+  return found;
+}
 
 PyObject* uop_of(PyObject* holder) { return reinterpret_cast<Holder*>(holder)->uop; }
 

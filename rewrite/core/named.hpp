@@ -11,6 +11,8 @@ PyObject* node_holder();
 PyObject* uop_of(PyObject* holder);
 // Gives a NodeHolder another node, a UOp. Throws Python's error.
 void set_uop_of(PyObject* holder, nb::handle uop);
+// Those that stand for a node that has the fact kNamed.
+nb::list holders_of(Node* n);
 // Whether nobody else stands for its node.
 bool stands_alone(PyObject* holder);
 

@@ -515,15 +515,25 @@ class Eager:
         program: Replay,
         inputs: list[Any],
         takeable: Sequence[int],
-        layout: Any,
+        layouts: Sequence[Any],
+        outputs: Sequence[int],
         arena: int,
         runs: int = -1,
     ) -> None:
-        """Graphs of this signature are computed by the program: on its inputs, and one result.
+        """Graphs of this signature are computed by the program: on its inputs, and results.
 
-        inputs: places of the signature's buffers, or buffers of the plan's own. takeable: those in whose memory the
-        result could be. layout: the result's. arena: bytes for temporaries. runs: after so many Python is asked again.
+        inputs: places of the signature's buffers, or buffers of the plan's own. takeable: those in whose memory
+        results could be. layouts: of the results that are bound; outputs: which of them each graph's is. arena: bytes
+        for temporaries. runs: after so many Python is asked again.
         """
+
+    def decide(self, tensor: NodeHolder, kept: Sequence[UOp], cheap: Sequence[UOp]) -> None:
+        """When a tensor of such a graph is asked for, values on the way are results too, or are not kept.
+
+        They are all the nodes that tensors stand for which may be kept.
+        """
+
+    read_kept: Any  #: function of a tensor whose value is not kept, and of tensors that are computed, by buffer
 
     def forget(self) -> None:
         """Lets go of all programs."""

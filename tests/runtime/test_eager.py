@@ -197,13 +197,65 @@ def test_what_others_want_to_see_or_to_keep_goes_through_python() -> None:
     assert eager.realize(known)
     del known
     made = x + 1
-    assert not eager.realize(made * 2)  # `made` may be worth keeping
+    assert not eager.realize(made * 2)  # `made` may be worth keeping: Python decides once
     same, again = x + 1, x + 1
-    assert not eager.realize(same)
-    same.realize()
+    assert eager.realize(same)
     np.testing.assert_array_equal(again.numpy(), x.numpy() + 1)
     w = vector().requires_grad_()
     assert not eager.realize(w + 1) and not eager.realize(x[2:] + 1)
+
+
+def _held(*, matrix: Tensor, row: Tensor, steps: Callable[..., list[Tensor]]) -> list[Any]:
+    """What is asked for (the last of the steps), and what the tensors on the way are afterwards."""
+    made = steps(matrix, row)
+    asked, others = made[-1], made[:-1]
+    asked.realize()
+    known = {tensor._uop: number for number, tensor in enumerate((matrix, row, *made))}
+    states = [
+        (tensor._uop.op, sorted(known.get(node, -1) for node in tensor._uop.toposort("BUFFER")), tensor._device)
+        for tensor in others
+    ]
+    return [states, *[tensor.numpy().tolist() for tensor in made], *[(tensor * 2).sum().item() for tensor in others]]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda m, r: [m @ m.T, (m @ m.T).sum(0), (m @ m.T).sum(0) * 2 + 1],
+        lambda m, r: [total := (m * r).exp().sum(1), total + 1, (total + 1).sum()],
+        lambda m, r: [y := m.softmax(1), y.T, y.argmax(1)],
+        lambda m, r: [y := m * 3, y.reshape(3, 4), z := y - r, (z * z).mean()],
+        lambda m, r: [y := (m @ m.T).tanh(), y + 0, (y @ m).max()],
+        lambda m, r: [y := m + 1, m + 1, y * 1],
+        lambda m, r: [Tensor.zeros(3, device="c"), zeros := Tensor.zeros(4, 3), (m + zeros).sum(0)],
+        lambda m, r: [m[1] * 2, (m[1] * 2)[0], (m[1] * 2).sum() - r[0]],
+        lambda m, r: [large := (m.reshape(12, 1) @ m.reshape(1, 12)).repeat(20, 20).exp(), large.sum(0), large.sum()],
+    ],
+)
+def test_values_on_the_way_are_those_that_python_keeps(steps: Callable[..., list[Tensor]]) -> None:
+    matrix = Tensor(np.random.default_rng(0).uniform(1, 2, (4, 3)).astype(np.float32), device="c")
+    row = Tensor(np.arange(3, dtype=np.float32), device="c")
+    expected = by_python(lambda: _held(matrix=matrix, row=row, steps=steps))
+    for _ in range(4):
+        assert _held(matrix=matrix, row=row, steps=steps) == expected
+
+
+def test_a_loop_that_holds_its_last_values_needs_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = Tensor([2.0, 3.0, 5.0], device="c")
+
+    def roots() -> tuple[list[float], int]:
+        x, steps = a, 0
+        while True:
+            before, x = x, 0.5 * (x + a / x)
+            steps += 1
+            if (x - before).abs().max() < 1e-6:
+                return x.tolist(), steps
+
+    expected = [roots() for _ in range(3)][0]
+    python: list[Any] = []
+    monkeypatch.setattr(rg.tensor.realize, "_realize_group", lambda *given: python.append(given))
+    assert roots() == expected and not python
+    np.testing.assert_allclose(expected[0], np.sqrt([2, 3, 5]), rtol=1e-6)
 
 
 def test_a_graph_that_others_hold_finds_the_result() -> None:

@@ -81,6 +81,15 @@ class Prepared(NamedTuple):
     is_large: bool  # whether it makes a buffer that is worth to know the line of
 
 
+class Small(NamedTuple):
+    """A plan that needs no Python, if it is small: its launches, and its results in memory of their own."""
+
+    program: Replay
+    layouts: list[Layout]  # of what is bound behind the inputs
+    outputs: list[int]  # of each result, which of these it is
+    arena: int  # bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A schedule, ready to be launched on any buffers of the same shapes."""
@@ -154,29 +163,27 @@ class Plan:
 
     @property
     def is_little(self) -> bool:
-        """Whether it is one result, too small to look for memory that it could take, and no kernel fewer if it does."""
-        if len(self.schedule.outputs) != 1 or self.sizes[self.schedule.outputs[0]] > LITTLE:
-            return False
-        return not self.may_spare_a_copy
+        """Whether its results are too small to look for memory that they could take, and no kernel fewer if they do."""
+        return not self.may_spare_a_copy and all(self.sizes[number] <= LITTLE for number in self.schedule.outputs)
 
-    def small(self) -> tuple[Replay, Layout, int] | None:
-        """The program, the result's layout and the bytes of the arena, for the engine to launch by itself.
+    def small(self) -> Small | None:
+        """What the engine needs to launch it by itself.
 
-        None where that is for Python: of several results, large ones (somebody may ask which line made them), inputs
-        that are results, updates in place, or where indices are checked.
+        None where that is for Python: of large results (somebody may ask which line made them), results that are inputs
+        or share memory, updates in place, or where indices are checked.
         """
         prepared, count = self._prepared.get(((), ())), self.schedule.inputs
         recorded = None if prepared is None else prepared.recorded
         if prepared is None or recorded is None or not isinstance(recorded.program, Replay) or prepared.checks_indices:
             return None
-        if self.communicates or self.may_spare_a_copy:
+        if self.communicates or self.may_spare_a_copy or min(self.schedule.outputs) < count:
             return None
-        if len(recorded.bound) != 1 or len(self.schedule.outputs) != 1 or self.schedule.outputs[0] < count:
+        blocks = [prepared.memory.block_of[number - count] for number in self.schedule.outputs]
+        layouts = [layout for k in recorded.bound if isinstance(layout := prepared.blocks[k], Layout)]
+        if sorted(blocks) != sorted(recorded.bound) or any(layout.nbytes >= LARGE for layout in layouts):
             return None
-        layout = prepared.blocks[recorded.bound[0]]
-        if not isinstance(layout, Layout) or layout.nbytes >= LARGE:
-            return None
-        return recorded.program, layout, 0 if recorded.arena is None else recorded.arena.nbytes
+        outputs = [recorded.bound.index(block) for block in blocks]
+        return Small(recorded.program, layouts, outputs, 0 if recorded.arena is None else recorded.arena.nbytes)
 
     def memory(self, taken: Sequence[int] = (), own: _Pairs = ()) -> MemoryPlan:
         """Where each buffer lies, as `prepared` has it."""

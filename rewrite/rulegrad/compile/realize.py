@@ -21,7 +21,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices, profile
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.runtime.eager import eager, follow_settings, keep
+from rulegrad.runtime.eager import eager, follow_settings
 from rulegrad.runtime.kernel import Kernel
 
 
@@ -175,9 +175,8 @@ def _tell_engine(key: bytes, way: _Way) -> None:
     way.is_known = True
     small = way.plan.small() if way.inputs else None
     if small is not None:
-        program, layout, arena = small
         takeable = [place for number in way.plan.takeable if isinstance(place := way.inputs[number], int)]
-        keep(key, program, list(way.inputs), takeable, layout, arena, way.runs)
+        eager.keep(key, small.program, list(way.inputs), takeable, small.layouts, small.outputs, small.arena, way.runs)
 
 
 def is_free(buffers: list[Buffer], number: int) -> bool:

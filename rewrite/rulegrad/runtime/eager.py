@@ -6,10 +6,9 @@ plan's program. Whoever watches each operation or launch (a profile, `DEBUG=2`, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection
 
-from rulegrad._core import Eager, Replay
+from rulegrad._core import Eager
 from rulegrad.config import config, on_change
 from rulegrad.engine import watching
 from rulegrad.runtime import profile
@@ -17,13 +16,6 @@ from rulegrad.runtime import profile
 #: Bytes of a result that is not worth to look for memory that it could take.
 LITTLE = Eager.LITTLE
 eager = Eager((profile._active, watching.watchers))
-
-
-def keep(
-    key: bytes, program: Replay, inputs: list[Any], takeable: Sequence[int], layout: Any, arena: int, runs: int
-) -> None:
-    """Graphs of this signature are the engine's from now on; `Eager.keep` says what the arguments are."""
-    eager.keep(key, program, inputs, takeable, layout, arena, runs)
 
 
 def follow_settings() -> None:

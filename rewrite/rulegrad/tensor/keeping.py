@@ -14,6 +14,7 @@ from rulegrad._core import are_above, remember, resolved
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.eager import eager
 from rulegrad.tensor.history import join, point_of
 
 if TYPE_CHECKING:
@@ -103,6 +104,12 @@ def _add_kept(
             found.cheap.extend(others)
 
 
+def tell_engine(found: Computation, asked: TensorCore) -> None:
+    """Let the engine decide the same for tensors with such graphs, which it may compute by itself."""
+    if not found.buffers:
+        eager.decide(asked, found.graphs[1:], list(dict.fromkeys(tensor._uop for tensor in found.cheap)))
+
+
 def _may_be_kept(tensor: TensorCore, device: str) -> bool:
     """A leaf has a buffer of its own, a view its base's; a tensor for which no device was named is the default one's.
 
@@ -151,3 +158,6 @@ def _read_kept(tensor: TensorCore, settled: dict[int, TensorCore]) -> None:
             known = settled.get(buffer.id)
             history = join(history, buffer if known is None else known._history)
     tensor._uop, tensor._history = graph, history
+
+
+eager.read_kept = _read_kept

@@ -70,6 +70,8 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
             from rulegrad.tensor import nan_checks  # late: few programs have a use for it
 
             nan_checks.check(graphs, results)
+        if len(filled) == 1:
+            keeping.tell_engine(found, filled[0])
     except RulegradError:
         if any(node.op == "BATCHED" for graph in graphs for node in graph.toposort()):
             raise RulegradError(
