@@ -13,6 +13,7 @@ from rulegrad.ir.dtype import bool_, float64, int64
 from rulegrad.tensor.axes import either, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.gathering import scattered
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.reduce import reduced_axes
 
@@ -59,21 +60,38 @@ class Histogram(NamedTuple):
 # ---- not zero ----
 
 
-def _true_places(self: Tensor) -> Tensor:
-    """Where a vector of bools is true. Synchronises."""
-    if not self.size:
-        return self.zeros_like(int64)
-    reached = self.cumsum(0).contiguous()
-    count = int(_value_of(reached[-1]))
-    return reached.searchsorted(self.arange(1, count + 1, device=self._device or None))
+@built_once
+def _reached(self: Tensor) -> Tensor:
+    """How many elements are not zero up to each one, in C order."""
+    return self.detach().cast(bool_).flatten().cumsum(0).contiguous()
+
+
+@built_once
+def _turns(reached: Tensor, count: int) -> Tensor:
+    """Where the first, the second, ... of so many elements that are not zero are, in C order."""
+    return reached.searchsorted(reached.arange(1, count + 1, device=reached._device or None))
+
+
+@built_once
+def _place_along(flat: Tensor, step: int, extent: int) -> Tensor:
+    """Of places in C order those along an axis."""
+    return flat // step % extent
 
 
 def nonzero_indices(self: Tensor, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
     if size is not None:
         return _first_nonzero(self, whole_number(size, "nonzero"), fill_value)
-    flat = _true_places(self.detach().cast(bool_).flatten())
+    if not self.size:
+        return tuple(self.zeros_like(int64).flatten() for _ in self.shape)
+    reached = _reached(self)
+    count = int(_value_of(reached[-1]))
+    if not count:
+        return tuple(self.zeros((0,), dtype=int64, device=self._device or None) for _ in self.shape)
+    flat = _turns(reached, count)
+    if self.ndim == 1:
+        return (flat,)
     steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]
-    return tuple(flat // step % n if flat.size else flat for step, n in zip(steps, self.shape))
+    return tuple(_place_along(flat, step, n) for step, n in zip(steps, self.shape))
 
 
 def _first_nonzero(self: Tensor, size: int, fill_value: int) -> tuple[Tensor, ...]:
@@ -158,7 +176,7 @@ def unique_all(self: Tensor) -> UniqueAll:
         ordered.shrink((1, flat.size)) != ordered.shrink((0, flat.size - 1))
     )
     number = begins.cumsum(0) - 1
-    starts = _true_places(begins.contiguous()).contiguous()
+    starts = nonzero_indices(begins)[0].contiguous()
     ends = starts.shrink((1, starts.size)).cat(self.full((1,), flat.size, int64, self._device or None))
     inverse = number.zeros_like().scatter(0, places, number).reshape(self.shape)
     return UniqueAll(ordered.take(starts), places.take(starts), inverse, ends - starts)
