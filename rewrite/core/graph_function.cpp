@@ -3,10 +3,13 @@
 
 #include <nanobind/stl/vector.h>
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "shapes.hpp"
+#include "signature.hpp"
 #include "tensors.hpp"
 
 namespace rulegrad {
@@ -15,13 +18,16 @@ namespace {
 
 class GraphFunction {
  public:
+  GraphFunction(const Handle& root, const std::vector<Handle>& parameters) : GraphFunction(std::vector<Handle>{root}, parameters) {}
+
   // Throws GraphError where two parameters are one node.
-  GraphFunction(const Handle& root, const std::vector<Handle>& parameters) : parameters_(parameters.size()) {
+  GraphFunction(const std::vector<Handle>& roots, const std::vector<Handle>& parameters) : parameters_(parameters.size()) {
     std::unordered_map<Node*, uint32_t> numbers;  // of what is built anew: the parameters, then the steps
     for (const Handle& parameter : parameters) numbers.emplace(parameter.ref.n, uint32_t(numbers.size()));
     if (numbers.size() != parameters_) throw GraphError("two parameters of a graph function are one node");
     std::unordered_map<Node*, bool> seen;
-    std::vector<Node*> stack{root.ref.n};
+    std::vector<Node*> stack;
+    for (const Handle& root : roots) stack.push_back(root.ref.n);
     while (!stack.empty()) {
       Node* n = stack.back();
       auto [found, is_new] = seen.emplace(n, false);
@@ -37,9 +43,10 @@ class GraphFunction {
       found->second = true;
       add(n, numbers);
     }
-    root_ = Ref::share(root.ref.n);
-    auto last = numbers.find(root_.n);
-    last_ = last == numbers.end() ? -1 : int64_t(last->second);
+    for (const Handle& root : roots) {
+      const auto last = numbers.find(root.ref.n);
+      roots_.push_back({root.ref, last == numbers.end() ? -1 : int64_t(last->second)});
+    }
   }
 
   // Throws GraphError where there are not as many arguments as parameters.
@@ -48,13 +55,13 @@ class GraphFunction {
       throw GraphError("a graph function of " + std::to_string(parameters_) + " parameters was given " + std::to_string(arguments.size()) + " nodes");
     std::vector<Ref> made;
     for (const Handle& argument : arguments) made.push_back(argument.ref);
-    return wrap(built(std::move(made)));
+    return wrap(std::exchange(built(std::move(made))[0].n, nullptr));
   }
 
   size_t parameters() const { return parameters_; }
 
-  // The graph with these in the places of the parameters, with a reference for the caller.
-  Node* built(std::vector<Ref> made) const {
+  // The graphs with these in the places of the parameters.
+  std::vector<Ref> built(std::vector<Ref> made) const {
     made.reserve(parameters_ + steps_.size());
     std::vector<Node*> sources;
     for (const Step& step : steps_) {
@@ -69,9 +76,9 @@ class GraphFunction {
           is_alike ? with_sources(n, sources.data())
                    : build_node(n->op, n->dtype, sources.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
     }
-    Node* root = last_ < 0 ? root_.n : made[size_t(last_)].n;
-    retain(root);
-    return root;
+    std::vector<Ref> roots;
+    for (const Root& root : roots_) roots.push_back(root.number < 0 ? root.node : made[size_t(root.number)]);
+    return roots;
   }
 
  private:
@@ -91,8 +98,11 @@ class GraphFunction {
 
   size_t parameters_;
   std::vector<Step> steps_;  // sources first
-  Ref root_;
-  int64_t last_;  // the number of the root; -1 where no parameter is below it
+  struct Root {
+    Ref node;
+    int64_t number;  // of what is built anew; -1 where no parameter is below it
+  };
+  std::vector<Root> roots_;
 };
 
 // What of the arguments of a call its graph depends on, as text, and the tensors among them.
@@ -184,7 +194,7 @@ class GraphTable {
     }
     const nb::object graph = found->second.graph;  // the table may be emptied by what is freed below
     const nb::object tracked = found->second.tracked;
-    Ref made(nb::inst_ptr<GraphFunction>(graph)->built(std::move(nodes)));
+    Ref made = std::move(nb::inst_ptr<GraphFunction>(graph)->built(std::move(nodes))[0]);
     shape_of(made.n);
     return new_tensor(wrap(std::exchange(made.n, nullptr)), history, device, tracked.ptr());
   }
@@ -223,6 +233,79 @@ class GraphTable {
   std::unordered_map<std::string, Entry> known_;
 };
 
+// The results of a function of tensors without gradients, by the shapes and dtypes of these.
+class ResultsTable {
+ public:
+  // The results; none where Python has to see to it.
+  nb::object of(nb::list tensors) const {
+    std::string key;
+    if (!nobody_watches() || !read(key, tensors)) return nb::none();
+    const auto found = known_.find(key);
+    if (found == known_.end()) return nb::none();
+    const std::shared_ptr<const Entry> entry = found->second;
+    std::vector<Ref> nodes;
+    for (nb::handle t : tensors) nodes.push_back(Ref::share(node_of(t.ptr())));
+    std::vector<Ref> built = entry->graphs.built(std::move(nodes));
+    nb::list results;
+    for (size_t k = 0; k < entry->reads.size(); k++) {
+      const auto& reads = entry->reads[k];
+      nb::object one = reads ? result(std::move(built[k]), *reads, tensors) : nb::borrow(tensors[k]);
+      if (!one.is_valid()) return nb::none();
+      results.append(one);
+    }
+    return results;
+  }
+
+  // From now on the results for such tensors are the graphs, of which each reads some of them; or the tensor of its place where it is None.
+  void keep(nb::list tensors, const std::vector<Handle>& graphs, const std::vector<Handle>& parameters, nb::list reads) {
+    std::string key;
+    if (!g_tensors.type || !read(key, tensors)) return;
+    if (known_.size() >= kMost) known_.clear();
+    auto entry = std::make_shared<Entry>(Entry{GraphFunction(graphs, parameters), {}});
+    for (nb::handle one : reads) {
+      entry->reads.emplace_back();
+      if (!one.is_none()) entry->reads.back() = nb::cast<std::vector<uint32_t>>(one);
+    }
+    if (entry->reads.size() != graphs.size()) throw GraphError("as many graphs as lists of what they read");
+    known_.insert_or_assign(std::move(key), std::move(entry));
+  }
+
+ private:
+  static constexpr size_t kMost = 1000;
+  struct Entry {
+    GraphFunction graphs;
+    std::vector<std::optional<std::vector<uint32_t>>> reads;
+  };
+
+  static bool read(std::string& key, nb::list tensors) {
+    for (nb::handle t : tensors) {
+      if (!is_current(t.ptr()) || is_in_parts(node_of(t.ptr()))) return false;
+      const Node* n = node_of(t.ptr());
+      const Shape* shape = shape_of(node_of(t.ptr()));
+      key += char(n->dtype);
+      key.append(reinterpret_cast<const char*>(&shape->rank), sizeof shape->rank);
+      key.append(reinterpret_cast<const char*>(shape->dims), shape->rank * sizeof *shape->dims);
+    }
+    return true;
+  }
+
+  // Null where the tensors are on several devices.
+  static nb::object result(Ref node, const std::vector<uint32_t>& reads, nb::list tensors) {
+    nb::object history = nb::none();
+    PyObject* device = g_tensors.no_text;
+    for (uint32_t place : reads) {
+      PyObject* t = nb::object(tensors[place]).ptr();
+      history = joined(history.ptr(), past_of(t));
+      device = common_device(device, at(t, g_tensors.device));
+      if (!device) return {};
+    }
+    shape_of(node.n);
+    return new_tensor(wrap(std::exchange(node.n, nullptr)), history, device);
+  }
+
+  std::unordered_map<std::string, std::shared_ptr<const Entry>> known_;
+};
+
 }  // namespace
 
 void define_graph_function(nb::module_& m) {
@@ -230,6 +313,11 @@ void define_graph_function(nb::module_& m) {
       .def(nb::init<const Handle&, const std::vector<Handle>&>(), nb::arg("root"), nb::arg("parameters"))
       .def("apply", &GraphFunction::apply, nb::arg("arguments"),
            "The graph with nodes of the same shapes and dtypes in the places of the parameters.");
+  nb::class_<ResultsTable>(m, "ResultsTable", "The results of a function of tensors without gradients, by the shapes and dtypes of these.")
+      .def(nb::init<>())
+      .def("of", &ResultsTable::of, nb::arg("tensors"), "The results; None where Python has to see to it.")
+      .def("keep", &ResultsTable::keep, nb::arg("tensors"), nb::arg("graphs"), nb::arg("parameters"), nb::arg("reads"),
+           "From now on the results for such tensors are the graphs, or the tensor of its place where one reads None.");
   nb::class_<GraphTable>(m, "GraphTable", "The graphs of a function of tensors by what of its arguments they depend on.")
       .def(nb::init<nb::type_object>(), nb::arg("dtype"))
       .def("of", &GraphTable::of, nb::arg("arguments"), nb::arg("more"), nb::arg("dtypes").none(), nb::arg("checks"),

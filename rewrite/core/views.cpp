@@ -80,14 +80,14 @@ nb::object step_of(const char* op, std::initializer_list<std::pair<const char*, 
 }
 
 // Whether a view of a tensor is made without Python: a trace and lines want to see it, and it may become a tensor of its own first.
-bool is_viewable(PyObject* t) {
-  if (!nobody_watches() || !is_current(t) || (at(t, g_tensors.tracked) == Py_True && !t_gradients)) return false;
+bool is_viewable(PyObject* t, bool is_detached = false) {
+  if (!nobody_watches() || !is_current(t) || (at(t, g_tensors.tracked) == Py_True && !t_gradients && !is_detached)) return false;
   PyObject* base = base_of(t);
   return base == Py_None || Py_REFCNT(base) > 1;
 }
 
 // The view of a viewable tensor by a node of it, as `attach` in tensor/aliasing.py makes it.
-nb::object view_of(PyObject* t, Ref node, nb::object steps) {
+nb::object view_of(PyObject* t, Ref node, nb::object steps, bool is_detached = false) {
   const Tensors& g = g_tensors;
   PyObject *base = t, *link = at(t, g.view);
   nb::object shape;
@@ -104,14 +104,14 @@ nb::object view_of(PyObject* t, Ref node, nb::object steps) {
   PyObject* v = made.ptr();
   put(v, g.base_of_view, base);
   put(v, g.steps_of_view, steps.ptr());
-  put(v, g.detached_of_view, Py_False);
+  put(v, g.detached_of_view, is_detached ? Py_True : Py_False);
   put(v, g.obstacle_of_view, g.no_text);
   put(v, g.root_of_view, uop_of(base));
   put(v, g.changes_of_view, at(base, g.changes));
   put(v, g.of_leaf_of_view, at(base, g.leaf));
   put(v, g.shape_of_view, shape.ptr());
   const nb::object history = nb::borrow(base == t ? Py_None : at(t, g.history));
-  nb::object view = new_tensor(wrap(std::exchange(node.n, nullptr)), history, at(t, g.device), at(t, g.tracked));
+  nb::object view = new_tensor(wrap(std::exchange(node.n, nullptr)), history, at(t, g.device), is_detached ? Py_False : at(t, g.tracked));
   put(view.ptr(), g.view, v);
   return view;
 }
@@ -210,6 +210,16 @@ nb::object viewed(nb::handle tensor, nb::handle op, nb::dict attributes) {
   return view_of(t, std::move(node), steps);
 }
 
+nb::object detached(nb::handle tensor) {
+  PyObject* t = tensor.ptr();
+  if (!is_viewable(t, true)) return nb::none();
+  static const int op = find_op("DETACH");
+  Ref node = Ref::share(node_of(t));
+  if (at(t, g_tensors.tracked) == Py_True) node = Ref(build_node(uint32_t(op), -1, &node.n, 1, nullptr, 0));
+  shape_of(node.n);
+  return view_of(t, std::move(node), nb::tuple(), true);
+}
+
 // ---- what is put at an index ----
 
 // Whether a tensor changes without Python: it is no view, nor a leaf, and no gradient is hidden.
@@ -262,6 +272,29 @@ struct Given {
   }
 };
 
+// Gives a tensor another value.
+void change(PyObject* t, Ref node, nb::handle history, nb::handle device, PyObject* tracked) {
+  const Tensors& g = g_tensors;
+  const nb::object changes = nb::steal(PyNumber_Add(at(t, g.changes), g.one));
+  if (!changes.is_valid()) throw nb::python_error();
+  put(t, g.tracked, tracked);
+  set_uop_of(t, wrap(std::exchange(node.n, nullptr)));
+  put(t, g.history, history.ptr());
+  put(t, g.device, device.ptr());
+  put(t, g.changes, changes.ptr());
+}
+
+// Gives a tensor the value of another, without a gradient; whether it did, or Python has to.
+bool assign(nb::handle tensor, nb::handle value) {
+  PyObject *t = tensor.ptr(), *v = value.ptr();
+  if (!is_changeable(t) || !is_current(v) || at(t, g_tensors.tracked) == Py_True || at(v, g_tensors.tracked) == Py_True) return false;
+  Ref node = Ref::share(node_of(v));
+  PyObject* device = at(v, g_tensors.device);
+  if (node.n->dtype != node_of(t)->dtype || *shape_of(node.n) != *shape_of(node_of(t)) || !PyUnicode_GET_LENGTH(device)) return false;
+  change(t, std::move(node), nb::borrow(past_of(v)), nb::borrow(device), Py_False);
+  return true;
+}
+
 // Puts a value at an index like those of `view_at`; whether it did, or Python has to.
 bool put_at(nb::handle tensor, nb::handle index, nb::handle value) {
   const Tensors& g = g_tensors;
@@ -282,12 +315,7 @@ bool put_at(nb::handle tensor, nb::handle index, nb::handle value) {
   Ref made(build_node(known_ops.WHERE, -1, sources, 3, nullptr, 0));
   shape_of(made.n);
   const nb::object history = joined(past_of(t), given.history), device = nb::borrow(given.device);
-  const nb::object changes = nb::steal(PyNumber_Add(at(t, g.changes), g.one));
-  if (given.tracked == Py_True) put(t, g.tracked, Py_True);
-  set_uop_of(t, wrap(std::exchange(made.n, nullptr)));
-  put(t, g.history, history.ptr());
-  put(t, g.device, device.ptr());
-  put(t, g.changes, changes.ptr());
+  change(t, std::move(made), history, device, given.tracked == Py_True ? Py_True : at(t, g.tracked));
   put(t, g.gradient_of, g.nothing);
   return true;
 }
@@ -308,6 +336,8 @@ void define_views(nb::module_& m) {
   m.def("part_of", &part_of, nb::arg("tensor"), nb::arg("begin"), nb::arg("end"), nb::arg("shape"),
         "The view from `begin` to `end` of each axis, in a shape of as many elements; None where Python has to make it.");
   m.def("viewed", &viewed, nb::arg("tensor"), nb::arg("op"), nb::arg("attributes"), "The view by one movement; None where Python has to make it.");
+  m.def("detached", &detached, nb::arg("tensor"), "The view without a gradient; None where Python has to make it.");
+  m.def("assign", &assign, nb::arg("tensor"), nb::arg("value"), "Gives a tensor the value of another; False where Python has to do it.");
   m.def("put_at", &put_at, nb::arg("tensor"), nb::arg("index").none(), nb::arg("value").none(),
         "Puts a value at an index like those of `view_at`; False where Python has to do it.");
 }

@@ -550,6 +550,12 @@ def part_of(tensor: NodeHolder, begin: Sequence[int], end: Sequence[int], shape:
 def viewed(tensor: NodeHolder, op: str, attributes: dict[str, Any]) -> Any:
     """The view by one movement; None where Python has to make it."""
 
+def detached(tensor: NodeHolder) -> Any:
+    """The view without a gradient; None where Python has to make it."""
+
+def assign(tensor: NodeHolder, value: NodeHolder) -> bool:
+    """Gives a tensor the value of another, which is in its place; False where Python has to do it."""
+
 def put_at(tensor: NodeHolder, index: Any, value: Any) -> bool:
     """Puts a value at an index like those of `view_at`; False where Python has to do it."""
 
@@ -581,6 +587,23 @@ class TemplateGraph:
         self, roots: Sequence[UOp], given_sizes: Sequence[int] | None
     ) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[int, ...]] | None:
         """The sizes, constants and ids of buffers with which it is these graphs; None where it is with none."""
+
+class ResultsTable:
+    """The results of a function of tensors without gradients, by the shapes and dtypes of these."""
+
+    def of(self, tensors: list[Any]) -> list[Any] | None:
+        """The results; None where Python has to see to it."""
+    def keep(
+        self,
+        tensors: list[Any],
+        graphs: Sequence[UOp],
+        parameters: Sequence[UOp],
+        reads: list[tuple[int, ...] | None],
+    ) -> None:
+        """From now on the results for such tensors are the graphs, each with the tensors that it reads.
+
+        One that reads None is the tensor of its place.
+        """
 
 class GraphTable:
     """The graphs of a function of tensors by what of its arguments they depend on; dtype: the class of dtypes."""

@@ -86,10 +86,13 @@ class Formulas:
         self, kind: Any, tensors: list[Tensor], function: Callable[[list[Tensor]], list[Tensor] | None]
     ) -> list[Tensor] | None:
         """The results of a function for the first of the tensors; None where it has to be called each time."""
+        key = type(self.optimizer), self.options, self.names, tuple(self.shared), kind
+        known = _graphs.known(key, tensors)
+        if known is not None:
+            return known
         # A user's formula may do more than compute, and what lies in parts on a mesh is assigned as it lies.
         if not type(self.optimizer).__module__.startswith(f"{__package__}.") or any(map(parts_of, tensors)):
             return None
-        key = type(self.optimizer), self.options, self.names, tuple(self.shared), kind
         return _graphs.of(key, tensors, function)
 
 

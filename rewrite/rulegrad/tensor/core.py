@@ -7,7 +7,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from rulegrad._core import NodeHolder, Size, part_of, viewed
+from rulegrad._core import NodeHolder, Size, detached, part_of, viewed
 from rulegrad.errors import DeviceError, DtypeError, GradientError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -335,6 +335,9 @@ class TensorCore(NodeHolder):
         >>> x.grad.tolist()
         [1.0, 2.0]
         """
+        made: Self | None = detached(self)
+        if made is not None:
+            return made
         uop = self.uop
         view = self._new(UOp("DETACH", (uop,)) if self._requires_grad else uop, self._past(), self._device)
         aliasing.attach(view, self, (), detached=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from rulegrad._core import GraphFunction, GraphTable, Size
+from rulegrad._core import GraphFunction, GraphTable, ResultsTable, Size
 from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -49,10 +49,16 @@ class BuiltTogether:
     """Results of functions of tensors without gradients, whose graphs depend on a kind, shapes and dtypes alone."""
 
     def __init__(self) -> None:
+        self._tables: dict[Hashable, ResultsTable] = {}  # by kind
         self._known: dict[Hashable, list[_Part | None] | None] = {}  # None: built in Python each time
 
+    def known(self, kind: Hashable, tensors: list[T]) -> list[T] | None:
+        """The results as the engine builds them; None where it has not been told of tensors like these."""
+        table = self._tables.get((kind, autocasting.autocast_dtype()))
+        return None if table is None else table.of(tensors)
+
     def of(
-        self, kind: Hashable, tensors: Sequence[T], function: Callable[[list[T]], Sequence[T] | None]
+        self, kind: Hashable, tensors: list[T], function: Callable[[list[T]], Sequence[T] | None]
     ) -> list[T] | None:
         """The results of a function, which is called for the first tensors of a kind.
 
@@ -63,7 +69,8 @@ class BuiltTogether:
         if key not in self._known:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            self._known[key] = _parts(function, tensors)
+                self._tables.clear()
+            self._known[key] = self._built(key, function, tensors)
         parts = self._known[key]
         if parts is None:
             return None
@@ -71,22 +78,26 @@ class BuiltTogether:
             tensors[k] if part is None else part.of(type(tensors[k]), tensors, uops) for k, part in enumerate(parts)
         ]
 
-
-def _parts(function: Callable[[list[T]], Sequence[T] | None], tensors: Sequence[T]) -> list[_Part | None] | None:
-    """The graphs of the results; None in the place of one that is the tensor of that place."""
-    names: list[Any] = []
-    placed = [_placed(tensor, names) for tensor in tensors]
-    uops, found = [name.uop for name in names], list[_Part | None]()
-    results = function(placed)  # which may assign to them
-    if results is None:
-        return None
-    for k, result in enumerate(results):
-        below = set(result.uop.toposort())
-        if any(node.op in ("BUFFER", "INSIDE") for node in below):
+    def _built(
+        self, key: tuple[Any, ...], function: Callable[[list[T]], Sequence[T] | None], tensors: list[T]
+    ) -> list[_Part | None] | None:
+        """The graphs of the results; None in the place of one that is the tensor of that place."""
+        names: list[Any] = []
+        placed = [_placed(tensor, names) for tensor in tensors]
+        uops, found = [name.uop for name in names], list[_Part | None]()
+        results = function(placed)  # which may assign to them
+        if results is None:
             return None
-        reads = tuple(place for place, uop in enumerate(uops) if uop in below)
-        found.append(None if result.uop == uops[k] else _Part(GraphFunction(result.uop, uops), reads))
-    return found
+        graphs = [result.uop for result in results]
+        for graph, uop in zip(graphs, uops):
+            below = set(graph.toposort())
+            if any(node.op in ("BUFFER", "INSIDE") for node in below):
+                return None
+            reads = tuple(place for place, name in enumerate(uops) if name in below)
+            found.append(None if graph == uop else _Part(GraphFunction(graph, uops), reads))
+        table = self._tables.setdefault(key[:2], ResultsTable())
+        table.keep(tensors, graphs, uops, [None if part is None else part.reads for part in found])
+        return found
 
 
 class _Built(NamedTuple):

@@ -117,7 +117,7 @@ def _may_be_kept(tensor: TensorCore, device: str) -> bool:
     it, would begin with the first one each time.
     """
     of_device = tensor._device == device or (not tensor._device and device == devices.default())
-    return not tensor._leaf and tensor._view is None and of_device and bool(tensor.size)
+    return not tensor._leaf and tensor._view is None and of_device and 0 not in tensor.shape
 
 
 def _is_state_of_generator(node: UOp) -> bool:

@@ -49,7 +49,7 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
     if source_lines.recording():
         for tensor in tensors:
             source_lines.note(tensor._uop)
-    filled = [tensor for tensor in tensors if tensor.size]
+    filled = [tensor for tensor in tensors if 0 not in tensor.shape]
     found = keeping.computation(filled, device, used_up)
     created = found.created(len(filled))
     if created:
@@ -81,7 +81,7 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
         raise
     keeping.settle(found, results, first)
     for tensor in tensors:
-        if not tensor.size:
+        if 0 in tensor.shape:
             tensor._settle(upload(np.empty(tensor.shape, tensor.dtype.numpy), tensor._device))
 
 
