@@ -347,7 +347,9 @@ class Eager {
     nb::dict settled;
     for (size_t k = 0; k < kept.size(); k++) settle(kept[k], asked.order[decision.kept[k]], results[plan.outputs[k + 1]], settled);
     if (asked.others) settle(holders_of(asked.root.n), asked.root.n, results[plan.outputs[0]], settled);
-    else settle_one(asked.tensor, before, results[plan.outputs[0]], has_others, settled);
+    if (uop_of(asked.tensor) == before.ptr()) settle_one(asked.tensor, before, results[plan.outputs[0]], has_others, settled);
+    const nb::handle base = base_of(asked.tensor);
+    if (!base.is_none()) put(at(asked.tensor, g_tensors.view), g_tensors.root_of_view, uop_of(base.ptr()));  // which may have its value, too
     if (!decision.cheap.empty()) begin_at_kept(asked, decision, settled);
     return true;
   }

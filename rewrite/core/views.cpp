@@ -87,7 +87,7 @@ bool is_viewable(PyObject* t, bool is_detached = false) {
 }
 
 // The view of a viewable tensor by a node of it, as `attach` in tensor/aliasing.py makes it.
-nb::object view_of(PyObject* t, Ref node, nb::object steps, bool is_detached = false) {
+nb::object view_of(PyObject* t, Ref node, nb::object steps, bool is_detached = false, PyObject* obstacle = nullptr) {
   const Tensors& g = g_tensors;
   PyObject *base = t, *link = at(t, g.view);
   nb::object shape;
@@ -105,7 +105,7 @@ nb::object view_of(PyObject* t, Ref node, nb::object steps, bool is_detached = f
   put(v, g.base_of_view, base);
   put(v, g.steps_of_view, steps.ptr());
   put(v, g.detached_of_view, is_detached ? Py_True : Py_False);
-  put(v, g.obstacle_of_view, g.no_text);
+  put(v, g.obstacle_of_view, obstacle ? obstacle : g.no_text);
   put(v, g.root_of_view, uop_of(base));
   put(v, g.changes_of_view, at(base, g.changes));
   put(v, g.of_leaf_of_view, at(base, g.leaf));
@@ -116,29 +116,65 @@ nb::object view_of(PyObject* t, Ref node, nb::object steps, bool is_detached = f
   return view;
 }
 
-// The part from `begin` to `end` of each axis, in a shape of as many elements.
-nb::object part(PyObject* t, const Dims& begin, const Dims& end, const Dims& shape) {
-  Ref node = Ref::share(node_of(t));
-  const bool is_whole = dims_of(node.n) == end && std::all_of(begin.begin(), begin.end(), [](int64_t k) { return !k; });
-  nb::object first, second;
-  if (!is_whole) {
-    node = shrunk(node.n, begin, end);
-    first = step_of("SHRINK", {{"begin", &begin}, {"end", &end}});
+// A way from a tensor to a view of it: the node, and the movements.
+class Path {
+ public:
+  explicit Path(PyObject* tensor) : tensor_(tensor), node_(Ref::share(node_of(tensor))) {}
+
+  void shrink(const Dims& begin, const Dims& end) {
+    if (dims_of(node_.n) == end && std::all_of(begin.begin(), begin.end(), [](int64_t k) { return !k; })) return;
+    node_ = shrunk(node_.n, begin, end);
+    steps_.append(step_of("SHRINK", {{"begin", &begin}, {"end", &end}}));
   }
-  if (dims_of(node.n) != shape) {
-    node = with_shape("RESHAPE", node.n, shape);
-    second = step_of("RESHAPE", {{"shape", &shape}});
+
+  void pad_behind(const Dims& after) {
+    if (std::all_of(after.begin(), after.end(), [](int64_t k) { return !k; })) return;
+    const Dims before(after.size(), 0);
+    node_ = padded(node_.n, before, after);
+    steps_.append(step_of("PAD", {{"before", &before}, {"after", &after}}));
   }
-  if (!first.is_valid()) std::swap(first, second);
-  const Py_ssize_t count = Py_ssize_t(first.is_valid()) + Py_ssize_t(second.is_valid());
-  return view_of(t, std::move(node), nb::steal(PyTuple_Pack(count, first.ptr(), second.ptr())));
-}
+
+  void reshape(const Dims& shape) { move("RESHAPE", "shape", shape, dims_of(node_.n) == shape); }
+  void flip(const Dims& axes) { move("FLIP", "axes", axes, axes.empty()); }
+
+  // Each k-th element of the axes, from the last one for a negative k, as `_every` in tensor/indexing.py takes it.
+  void every(const Dims& steps) {
+    Dims backwards, after, pairs, zeros(2 * steps.size(), 0), firsts, counts;
+    const Dims dims = dims_of(node_.n);
+    for (size_t k = 0; k < steps.size(); k++) {
+      const int64_t stride = std::abs(steps[k]), count = (dims[k] + stride - 1) / stride;
+      if (steps[k] < 0) backwards.push_back(int64_t(k));
+      after.push_back(count * stride - dims[k]);
+      counts.push_back(count);
+      pairs.insert(pairs.end(), {count, stride}), firsts.insert(firsts.end(), {count, 1});
+    }
+    flip(backwards);
+    if (std::all_of(steps.begin(), steps.end(), [](int64_t k) { return std::abs(k) == 1; })) return;
+    pad_behind(after);
+    reshape(pairs);
+    shrink(zeros, firsts);
+    reshape(counts);
+  }
+
+  nb::object end() { return view_of(tensor_, std::move(node_), nb::tuple(steps_)); }
+
+ private:
+  void move(const char* op, const char* attribute, const Dims& given, bool is_nothing) {
+    if (is_nothing) return;
+    node_ = with_shape(op, node_.n, given);
+    steps_.append(step_of(op, {{attribute, &given}}));
+  }
+
+  PyObject* tensor_;
+  Ref node_;
+  nb::list steps_;
+};
 
 // ---- indices ----
 
-// Where a view without steps is along each axis of a tensor, and its shape.
+// Where a view is along each axis of a tensor, and its shape.
 struct Box {
-  Dims begin, end, shape;
+  Dims begin, end, steps, shape;
 
   // False where Python has to look.
   bool add(PyObject* item, int64_t extent) {
@@ -147,7 +183,7 @@ struct Box {
       int64_t place = PyLong_AsLongLongAndOverflow(item, &overflow);
       if (overflow || place < -extent || place >= extent) return false;
       if (place < 0) place += extent;
-      begin.push_back(place), end.push_back(place + 1);
+      begin.push_back(place), end.push_back(place + 1), steps.push_back(1);
       return true;
     }
     if (!PySlice_Check(item)) return false;
@@ -156,15 +192,20 @@ struct Box {
       if (bound != Py_None && !PyLong_CheckExact(bound)) return false;
     Py_ssize_t first, last, step;
     if (PySlice_Unpack(item, &first, &last, &step) < 0) return PyErr_Clear(), false;
-    if (step != 1) return false;
     const Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(extent), &first, &last, step);
-    begin.push_back(count ? first : 0), end.push_back(count ? last : 0);
+    if (step < 0) last = first + 1, first += (count - 1) * step;  // the same elements from the other end
+    else last = first + (count - 1) * step + 1;
+    begin.push_back(count ? first : 0), end.push_back(count ? last : 0), steps.push_back(count ? step : 1);
     shape.push_back(count);
     return true;
   }
 
+  bool is_dense() const {
+    return std::all_of(steps.begin(), steps.end(), [](int64_t k) { return k == 1; });
+  }
+
   bool add_whole(int64_t extent) {
-    begin.push_back(0), end.push_back(extent), shape.push_back(extent);
+    begin.push_back(0), end.push_back(extent), steps.push_back(1), shape.push_back(extent);
     return true;
   }
 };
@@ -190,24 +231,33 @@ std::optional<Box> box_of(PyObject* index, const Shape* own) {
   return box;
 }
 
-// The view at an index of integers, slices without steps, None and an Ellipsis; None where Python has to look.
+// The view at an index of integers, slices, None and an Ellipsis; None where Python has to look.
 nb::object view_at(nb::handle tensor, nb::handle index) {
   PyObject* t = tensor.ptr();
   if (!is_viewable(t)) return nb::none();
   const std::optional<Box> box = box_of(index.ptr(), shape_of(node_of(t)));
-  return box ? part(t, box->begin, box->end, box->shape) : nb::none();
+  if (!box) return nb::none();
+  Path path(t);
+  path.shrink(box->begin, box->end);
+  if (!box->is_dense()) path.every(box->steps);
+  path.reshape(box->shape);
+  return path.end();
 }
 
 nb::object part_of(nb::handle tensor, const Dims& begin, const Dims& end, const Dims& shape) {
-  return is_viewable(tensor.ptr()) ? part(tensor.ptr(), begin, end, shape) : nb::none();
+  if (!is_viewable(tensor.ptr())) return nb::none();
+  Path path(tensor.ptr());
+  path.shrink(begin, end);
+  path.reshape(shape);
+  return path.end();
 }
 
-nb::object viewed(nb::handle tensor, nb::handle op, nb::dict attributes) {
+nb::object viewed(nb::handle tensor, nb::handle op, nb::dict attributes, nb::str obstacle) {
   PyObject* t = tensor.ptr();
   if (!is_viewable(t)) return nb::none();
   Ref node(build_from_python(op, nb::make_tuple(nb::handle(uop_of(t))), nb::none(), attributes));
   const nb::object steps = nb::make_tuple(step_of(op_of(op), attributes));
-  return view_of(t, std::move(node), steps);
+  return view_of(t, std::move(node), steps, false, obstacle.ptr());
 }
 
 nb::object detached(nb::handle tensor) {
@@ -295,7 +345,7 @@ bool assign(nb::handle tensor, nb::handle value) {
   return true;
 }
 
-// Puts a value at an index like those of `view_at`; whether it did, or Python has to.
+// Puts a value at an index like those of `view_at`, without steps; whether it did, or Python has to.
 bool put_at(nb::handle tensor, nb::handle index, nb::handle value) {
   const Tensors& g = g_tensors;
   PyObject* t = tensor.ptr();
@@ -303,7 +353,7 @@ bool put_at(nb::handle tensor, nb::handle index, nb::handle value) {
   if (!is_changeable(t) || !given.read(t, value.ptr())) return false;
   const Ref before = Ref::share(node_of(t));
   const std::optional<Box> box = box_of(index.ptr(), shape_of(before.n));
-  if (!box || !given.spread(box->shape)) return false;
+  if (!box || !box->is_dense() || !given.spread(box->shape)) return false;
   const Dims dims = dims_of(before.n);
   Dims counts, after;
   for (size_t k = 0; k < dims.size(); k++) counts.push_back(box->end[k] - box->begin[k]), after.push_back(dims[k] - box->end[k]);
@@ -332,14 +382,15 @@ Ref with_shape(const char* op, Node* n, const Dims& dims) {
 
 void define_views(nb::module_& m) {
   m.def("view_at", &view_at, nb::arg("tensor"), nb::arg("index").none(),
-        "The view at integers, slices without steps, None and an Ellipsis; None where Python has to make it.");
+        "The view at integers, slices, None and an Ellipsis; None where Python has to make it.");
   m.def("part_of", &part_of, nb::arg("tensor"), nb::arg("begin"), nb::arg("end"), nb::arg("shape"),
         "The view from `begin` to `end` of each axis, in a shape of as many elements; None where Python has to make it.");
-  m.def("viewed", &viewed, nb::arg("tensor"), nb::arg("op"), nb::arg("attributes"), "The view by one movement; None where Python has to make it.");
+  m.def("viewed", &viewed, nb::arg("tensor"), nb::arg("op"), nb::arg("attributes"), nb::arg("obstacle"),
+        "The view by one movement; None where Python has to make it.");
   m.def("detached", &detached, nb::arg("tensor"), "The view without a gradient; None where Python has to make it.");
   m.def("assign", &assign, nb::arg("tensor"), nb::arg("value"), "Gives a tensor the value of another; False where Python has to do it.");
   m.def("put_at", &put_at, nb::arg("tensor"), nb::arg("index").none(), nb::arg("value").none(),
-        "Puts a value at an index like those of `view_at`; False where Python has to do it.");
+        "Puts a value at an index like those of `view_at`, without steps; False where Python has to do it.");
 }
 
 }  // namespace rulegrad

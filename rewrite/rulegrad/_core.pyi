@@ -542,13 +542,16 @@ class Eager:
         """Whether the tensor's values are in a buffer now; False for what has to go through Python."""
 
 def view_at(tensor: NodeHolder, index: Any) -> Any:
-    """The view at integers, slices without steps, None and an Ellipsis; None where Python has to make it."""
+    """The view at integers, slices, None and an Ellipsis; None where Python has to make it."""
 
 def part_of(tensor: NodeHolder, begin: Sequence[int], end: Sequence[int], shape: Sequence[int]) -> Any:
     """The view from `begin` to `end` of each axis, in a shape of as many elements; None where Python has to make it."""
 
-def viewed(tensor: NodeHolder, op: str, attributes: dict[str, Any]) -> Any:
-    """The view by one movement; None where Python has to make it."""
+def viewed(tensor: NodeHolder, op: str, attributes: dict[str, Any], obstacle: str) -> Any:
+    """The view by one movement; None where Python has to make it. obstacle: why it cannot be written to, or ""."""
+
+def is_in_parts(node: UOp) -> bool:
+    """Whether it is a BUFFER whose values are in parts on a mesh."""
 
 def detached(tensor: NodeHolder) -> Any:
     """The view without a gradient; None where Python has to make it."""
@@ -557,7 +560,7 @@ def assign(tensor: NodeHolder, value: NodeHolder) -> bool:
     """Gives a tensor the value of another, which is in its place; False where Python has to do it."""
 
 def put_at(tensor: NodeHolder, index: Any, value: Any) -> bool:
-    """Puts a value at an index like those of `view_at`; False where Python has to do it."""
+    """Puts a value at an index like those of `view_at`, without steps; False where Python has to do it."""
 
 class GraphFunction:
     """A graph with parameters, which is built again on other nodes."""

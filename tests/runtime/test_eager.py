@@ -227,6 +227,9 @@ def _held(*, matrix: Tensor, row: Tensor, steps: Callable[..., list[Tensor]]) ->
         lambda m, r: [y := m * 3, y.reshape(3, 4), z := y - r, (z * z).mean()],
         lambda m, r: [y := (m @ m.T).tanh(), y + 0, (y @ m).max()],
         lambda m, r: [y := m + 1, m + 1, y * 1],
+        lambda m, r: [y := m + 1, y.detach()],
+        lambda m, r: [y := m + 1, y.reshape(3, 4), y.reshape(12)],
+        lambda m, r: [y := m.exp().sum(0), y[1:], y.detach()[1:]],
         lambda m, r: [Tensor.zeros(3, device="c"), zeros := Tensor.zeros(4, 3), (m + zeros).sum(0)],
         lambda m, r: [m[1] * 2, (m[1] * 2)[0], (m[1] * 2).sum() - r[0]],
         lambda m, r: [large := (m.reshape(12, 1) @ m.reshape(1, 12)).repeat(20, 20).exp(), large.sum(0), large.sum()],
@@ -351,7 +354,8 @@ def test_a_view_of_what_nobody_holds_is_a_tensor_of_its_own() -> None:
 
 INDICES: list[Any] = [
     1, -1, slice(None), slice(1, 3), slice(-2, None), slice(3, 1), (1, 2), (slice(None), -1), (..., 0), (None, 1, ...),
-    (slice(1, None), None, slice(0, 2)), (0, ..., None), ..., None, (), (1, ..., slice(None, -1)), slice(None, None, 2),
+    (slice(1, None), None, slice(0, 2)), (0, ..., None), ..., None, (), (1, ..., slice(None, -1)), slice(None, None, 2), (slice(3, None, -2), slice(1, None, 2)), (0, slice(None, None, -1)), (slice(-1, 0, -3), None),
+    (slice(1, 1, 2), 0), (slice(None), slice(None, None, 5)), (slice(None, None, 2), slice(0, 2)),
     True, np.int64(1), slice(None, None, -1),
 ]  # fmt: skip
 

@@ -217,6 +217,8 @@ def embedding(
     """
     if padding_idx is not None and padding_idx < 0:
         padding_idx += weight.shape[0]
+    if max_norm is None and padding_idx is None and not scale_grad_by_freq:
+        return weight.embedding(input)
     indices = places_along(weight, input, one_axis(0, weight.ndim, "embedding"), "embedding", wraps=False)
     if max_norm is not None:
         _limit_rows(indices, weight, max_norm, norm_type)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rulegrad._core import BufferBase, connect_buffers, new_buffer
+from rulegrad._core import BufferBase, connect_buffers, is_in_parts, new_buffer
 from rulegrad.errors import DeviceError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -265,7 +265,8 @@ class Buffer(BufferBase):
     @property
     def parts(self) -> Parts | None:
         """How the values lie on the devices of a mesh; None where each has all of them."""
-        return Parts.of(self.uop)
+        node = self.uop
+        return Parts.of(node) if is_in_parts(node) else None
 
     def fill_parts(self, value: Any) -> None:
         """Fills the part of each device with a value."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     #: An op of movement, the dtype that it has to name or None, and its attributes.
     Step = tuple[str, Any, dict[str, Any]]
 
-#: Movements that show an element several times.
-REPEATING: Final = ("EXPAND", "UNFOLD")
 _REPEATED: Final = "several of its elements are one place in memory, as expand, broadcast_to and unfold leave them"
 _LENT: Final = "its memory belongs to an array of another library, which would keep its values"
 
@@ -79,9 +77,14 @@ class View:
         return self.base is not None and self.base._view is None and sys.getrefcount(self.base) == 2
 
 
+def obstacle_of(op: str) -> str:
+    """Why what a movement shows cannot be written to; "" where it can: the movement shows each element once."""
+    return _REPEATED if op in ("EXPAND", "UNFOLD") else ""
+
+
 def attach(result: TensorCore, tensor: TensorCore, steps: tuple[Step, ...], detached: bool = False) -> None:
     """Make `result`, which was made of `tensor` by these movements, a view."""
-    repeats = any(op in REPEATING for op, _, _ in steps)
+    repeats = any(obstacle_of(op) for op, _, _ in steps)
     base, obstacle, link, shape = tensor, "", tensor._view, None
     if link is not None:
         if link.is_alone():

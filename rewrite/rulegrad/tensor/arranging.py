@@ -85,6 +85,7 @@ def repeat_interleave(
     return self.take(places, k)
 
 
+@built_once
 def roll(self: Tensor, shift: Any = None, axis: Any = None, *, shifts: Any = None, dims: Any = None) -> Tensor:
     """The elements moved by `shift` places along `axis`, or in the flat tensor; those that fall off come in again.
 
@@ -288,8 +289,9 @@ def unbind(self: Tensor, axis: int = 0, *, dim: int | None = None) -> tuple[Tens
     [[1, 3], [2, 4]]
     """
     k = one_axis(axis_or_dim(axis, dim, "unbind", 0), self.ndim, "unbind")
-    parts = (slice_axis(self, k, n, n + 1) for n in range(self.shape[k]))
-    return tuple(part.squeeze(k) for part in parts)
+    before, after = tuple(self.shape[:k]), tuple(self.shape[k + 1 :])
+    first, rest = (0,) * k, (0,) * len(after)
+    return tuple(self._part((*first, n, *rest), (*before, n + 1, *after), before + after) for n in range(self.shape[k]))
 
 
 # ---- triangles and diagonals ----

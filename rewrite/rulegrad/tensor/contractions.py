@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.linalg import products
 from rulegrad.tensor.operands import as_tensor, result_dtype, tensors_of
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+@built_once
 def einsum(formula: str, *operands: Any) -> Any:
     """The sums of products that a formula such as "ij,jk->ik" names, as NumPy's einsum.
 

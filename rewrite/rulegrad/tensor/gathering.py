@@ -154,6 +154,7 @@ def index_select(self: Tensor, dim: int, index: Indices) -> Tensor:
     return taken(self, along_axis(_line_along(self, index, k, "index_select"), self.shape, k), k)
 
 
+@built_once
 def embedding(self: Tensor, index: Indices) -> Tensor:
     """The rows of this table at `index`; the rows are the last axes of the result.
 

@@ -57,9 +57,7 @@ class BuiltTogether:
         table = self._tables.get((kind, autocasting.autocast_dtype()))
         return None if table is None else table.of(tensors)
 
-    def of(
-        self, kind: Hashable, tensors: list[T], function: Callable[[list[T]], Sequence[T] | None]
-    ) -> list[T] | None:
+    def of(self, kind: Hashable, tensors: list[T], function: Callable[[list[T]], Sequence[T] | None]) -> list[T] | None:
         """The results of a function, which is called for the first tensors of a kind.
 
         One that is the tensor of its place is that tensor. None where the function gives None, or holds values.

@@ -100,6 +100,7 @@ def chunk(self: Tensor, chunks: int, axis: int = 0, dim: int | None = None) -> t
     return self.split(max(-(-self.shape[place] // chunks), 1), place)
 
 
+@built_once
 def repeat(self: Tensor, *counts: Any) -> Tensor:
     """The whole tensor `counts[k]` times along axis k, as `numpy.tile`; further counts are new axes in front.
 

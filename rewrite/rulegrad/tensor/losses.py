@@ -54,8 +54,12 @@ def one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
         count = max(int(largest.item()) + 1, 0)
     if count < 0:
         raise ShapeError(f"one_hot: {count} classes; use 0 or more, or -1 to count them")
-    places = self.arange(count, device=self._device or None)
-    return self.unsqueeze(-1) == places
+    return _with_places(self, count)
+
+
+@built_once
+def _with_places(self: Tensor, count: int) -> Tensor:
+    return self.unsqueeze(-1) == self.arange(count, device=self._device or None)
 
 
 def check_labels(self: Tensor, name: str) -> None:

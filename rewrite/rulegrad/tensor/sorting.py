@@ -67,6 +67,17 @@ def _argsort(self: Tensor, axis: int, descending: bool, name: str) -> Tensor:
     k = one_axis(axis, self.ndim, name)
     if self.size == 0 or self.shape[k] == 1:
         return self.zeros_like("int64")
+    return _order(self, k, descending, _target(self))
+
+
+def _target(self: Tensor) -> str:
+    """What the tensor's device is compiled for: how its rows are sorted depends on it."""
+    return devices.target_of(self._device or devices.default())
+
+
+@built_once
+def _order(self: Tensor, k: int, descending: bool, target: str) -> Tensor:
+    """The places in the order of the elements along an axis of several, which is counted from 0."""
     rows = self.detach().moveaxis(k, -1)
     places = _places_of(_order_keys(rows.reshape(-1, self.shape[k]), descending), self.dtype)
     return places.reshape(rows.shape).moveaxis(-1, k)
@@ -76,6 +87,11 @@ def _first_of_order(self: Tensor, axis: int, descending: bool, count: int) -> Te
     """The first places of `_argsort`, so many of them, of an axis that is counted from 0."""
     if 0 in (self.size, count):
         return slice_axis(self.zeros_like("int64"), axis, 0, count)
+    return _first_in_order(self, axis, descending, count, _target(self))
+
+
+@built_once
+def _first_in_order(self: Tensor, axis: int, descending: bool, count: int, target: str) -> Tensor:
     rows = self.detach().moveaxis(axis, -1)
     keys = _order_keys(rows.reshape(-1, self.shape[axis]), descending)
     places = _first_places(keys.contiguous(), self.dtype, count)

@@ -257,7 +257,7 @@ def assign(self: Tensor, value: TensorCore | Array | Sequence[Any]) -> Tensor:
     >>> x.assign([5, 6]).tolist(), y.tolist()
     ([5, 6], [2, 3])
     """
-    if _core.assign(self, value):
+    if isinstance(value, TensorCore) and _core.assign(self, value):
         return self
     if not isinstance(value, TensorCore):
         value = type(self)(as_operand(self, value, "assign"), self.dtype, self._device or None)
