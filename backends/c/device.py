@@ -59,7 +59,7 @@ def best_target(compiler: compilers.Compiler) -> str:
     # vectors of 16 and 32 bytes are scaled by an instruction of AVX512VL
     wider = {"c_avx512": "-mavx512vl", "c_avx512_vnni": "-mavx512vnni", "c_avx512_bf16": "-mavx512bf16"}
     has = list(itertools.takewhile(lambda target: wider[target] in flags, wider))
-    return has[-1] if has else "c"
+    return has[-1] if has else "c_avx2" if "-mavx2" in flags else "c"
 
 
 def fingerprint() -> str:

@@ -76,10 +76,24 @@ static inline __attribute__((always_inline)) void store_masked(
   else if (floats) __builtin_ia32_storeups512_mask(p, *(VECTOR(float, 16) *)v, below(last));
   else __builtin_ia32_storedqusi512_mask(p, *(VECTOR(int, 16) *)v, below(last));
 }
+#elif defined(__AVX2__)
+#define IS_MASKED(T, N) ((N) == 8 && sizeof(T) == 4)
+/* Their stores of some lanes take longer than those of one element after the other on some processors. */
+#define STORES_MASKED(T, N) 0
+static inline __attribute__((always_inline)) void load_masked(
+    void *v, const void *p, int first, int last, int bytes, int floats) {
+  const VECTOR(int, 8) l = {0, 1, 2, 3, 4, 5, 6, 7}, m = (first <= l) & (l < last);
+  VECTOR(int, 8) *w = (VECTOR(int, 8) *)v;
+  *w = (*w & ~m) | __builtin_ia32_maskloadd256((const VECTOR(int, 8) *)p, m);
+}
+static inline void store_masked(void *p, const void *v, int last, int bytes, int floats) {}
 #else
 #define IS_MASKED(T, N) 0
 static inline void load_masked(void *v, const void *p, int first, int last, int bytes, int floats) {}
 static inline void store_masked(void *p, const void *v, int last, int bytes, int floats) {}
+#endif
+#ifndef STORES_MASKED
+#define STORES_MASKED(T, N) IS_MASKED(T, N)
 #endif
 #define LOAD_FIRST(T, N, p, count) ({ \
   const T *p_ = (p); int c_ = (count); VECTOR(T, N) v_; \
@@ -89,14 +103,15 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
   v_; })
 #define LOAD_LANES(T, N, p, other, first, last, gate) ({ \
   const T *p_ = (p); int f_ = (first), c_ = (gate) ? (last) : 0; VECTOR(T, N) v_ = (T)(other) - (VECTOR(T, N)){}; \
-  if (IS_MASKED(T, N)) load_masked(&v_, p_, f_, c_, sizeof(T), IS_FLOAT(T)); \
+  if (IS_MASKED(T, N) && N > 8) load_masked(&v_, p_, f_, c_, sizeof(T), IS_FLOAT(T)); \
   else if (f_ <= 0 && c_ >= N) v_ = VECTOR_AT(T, N, p_); \
+  else if (IS_MASKED(T, N)) load_masked(&v_, p_, f_, c_, sizeof(T), IS_FLOAT(T)); \
   else for (int l_ = 0; l_ < N; l_++) if (f_ <= l_ && l_ < c_) v_[l_] = p_[l_]; \
   v_; })
 #define STORE_FIRST(T, N, p, v, count) ({ \
   T *p_ = (p); VECTOR(T, N) v_ = (v) - (VECTOR(T, N)){}; int c_ = (count); \
   if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \
-  else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_, sizeof(T), IS_FLOAT(T)); \
+  else if (STORES_MASKED(T, N)) store_masked(p_, &v_, c_, sizeof(T), IS_FLOAT(T)); \
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
 /* A line of 64 bytes past the caches, if it is one. Who stores so waits for these stores at the end of its part. */
 #if defined(__clang__)
@@ -172,9 +187,15 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
 /* In the lanes from the first one to that before the last one, where a vector is read by masks. */
 #define MASKED_PART(T, N, s, k) ({ \
   const int o_ = (k) * (N) - ((k) == (s) - 1 ? (k) : 0); VECTOR(T, N) v_ = x_ - (VECTOR(T, N)){}; \
-  load_masked(&v_, s_ + o_, (s) * f_ - o_, (s) * (l_ - 1) + 1 - o_, sizeof(T), IS_FLOAT(T)); v_; })
+  const int b_ = (s) * f_ - o_, e_ = (s) * (l_ - 1) + 1 - o_; \
+  if (IS_MASKED(T, N)) load_masked(&v_, s_ + o_, b_, e_, sizeof(T), IS_FLOAT(T)); \
+  else for (int j_ = 0; j_ < N; j_++) if (b_ <= j_ && j_ < e_) v_[j_] = s_[o_ + j_]; \
+  v_; })
 #define LOAD_LANES_STRIDED(T, N, S, p, other, first, last, gate) ({ \
-  const T *s_ = (p), x_ = (other); const int f_ = (first), l_ = (gate) ? (last) : 0; STRIDED##S(T, N, MASKED_PART); })
+  const T *s_ = (p), x_ = (other); const int f_ = (first), l_ = (gate) ? (last) : 0; \
+  VECTOR(T, N) w_; \
+  if (N <= 8 && f_ <= 0 && l_ >= N) w_ = STRIDED##S(T, N, AT_PART); else w_ = STRIDED##S(T, N, MASKED_PART); \
+  w_; })
 #define LOAD_STRIDED_FIRST(T, N, S, p, count) ({ \
   const T *t_ = (p); int n_ = (count); VECTOR(T, N) w_; \
   if (n_ >= N) w_ = LOAD_STRIDED(T, N, S, t_); \

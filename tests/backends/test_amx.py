@@ -163,7 +163,8 @@ def test_the_target_says_what_the_processor_has(monkeypatch: pytest.MonkeyPatch)
     module = backend("c").module
     compiler = module.compilers.find()
     for flags, permitted, target in (
-        (["-mavx2"], True, "c"),
+        (["-mavx"], True, "c"),
+        (["-mavx", "-mavx2"], True, "c_avx2"),
         (["-mavx512f"], True, "c"),
         (["-mavx512vl"], True, "c_avx512"),
         (["-mavx512vl", "-mavx512bf16"], True, "c_avx512"),

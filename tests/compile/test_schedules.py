@@ -491,6 +491,16 @@ def test_windows_of_each_channel_by_itself_are_no_products_of_one_row() -> None:
     assert kernel.tactic == "windows"
 
 
+def test_lines_of_windows_are_copied_by_vectors_where_some_lanes_are_read_at_once() -> None:
+    """The copy of a part of the plane, with padding: that of a processor with AVX2, every second element too."""
+    x, w = (Tensor(np.zeros(s, np.float32), device="numpy") for s in ((2, 8, 28, 28), (8, 1, 3, 3)))
+    for stride, copied in ((1, "LOAD_LANES(float, 8,"), (2, "LOAD_LANES_STRIDED(float, 8, 2,")):
+        convolved = x.conv2d(w, stride=stride, padding=1, groups=8)
+        (kernel,) = compile_graph([convolved.uop], "c_avx2")
+        assert kernel.tactic == "convolution" and copied in kernel.source
+        assert copied not in compile_graph([convolved.uop], "c")[0].source
+
+
 @pytest.mark.parametrize(
     "build",
     [

@@ -90,6 +90,8 @@ class _Sampler:
         self.border, self.align = border, align
         self.dtype, self.wide = images.dtype, accumulation_dtype(images.dtype)
         self.extents = images.shape[2:]
+        # vectors have twice as many places of 32 bits
+        self.places = "int32" if math.prod(self.extents) < 1 << 31 else "int64"
         self.flat = images.reshape(*images.shape[:2], math.prod(self.extents))
 
     def read(self, grid: Tensor, mode: Mode) -> Tensor:
@@ -134,7 +136,7 @@ class _Sampler:
             here = (x >= 0) & (x <= extent - 1)
             inside = here if inside is None else inside & here
             # nan and what no integer holds are outside, too.
-            index = index * extent + here.where(x.detach(), 0.0).cast("int64")
+            index = index * extent + here.where(x.detach(), 0.0).cast(self.places)
         assert inside is not None
         shape = (self.flat.shape[0], self.flat.shape[1], *index.shape[1:])
         lines = index.reshape(index.shape[0], 1, math.prod(index.shape[1:])).expand(*shape[:2], -1)
