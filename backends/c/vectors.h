@@ -202,20 +202,30 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
   else for (int l_ = 0; l_ < N; l_++) w_[l_] = t_[(l_ < n_ ? l_ : n_ - 1) * S]; \
   w_; })
 #define LOAD_ROW(N, h, j) if (j < N) rows_[(j) % N] = VECTOR_AT(__typeof__(*p_), N, p_ + (j) * s_);
+#define LOAD_ROW_FIRST(N, h, j) if (j < N) rows_[(j) % N] = VECTOR_AT(__typeof__(*p_), N, p_ + ((j) < c_ ? (j) : c_ - 1) * s_);
 #define EXCHANGE_ROWS(N, h, j) if (h < N && j < N && !((j) & (h))) { \
   const __auto_type x_ = rows_[(j) % N]; const __auto_type y_ = rows_[((j) + (h)) % N]; \
   rows_[(j) % N] = SHUFFLED(x_, y_, LANES##N(LOWER, N, (h) % N)); \
   rows_[((j) + (h)) % N] = SHUFFLED(x_, y_, LANES##N(UPPER, N, (h) % N)); }
 #define STORE_ROW(N, h, j) if (j < N) VECTOR_AT(__typeof__(*p_), N, to_ + (j) * N) = rows_[(j) % N];
-#define STORE_TRANSPOSED(T, N, to, p, stride) do { \
-  VECTOR(T, N) rows_[N]; T *to_ = (to), *p_ = (T *)(p); const long long s_ = (stride); \
-  ROWS(LOAD_ROW, N, 0) ROWS(EXCHANGE_ROWS, N, 1) ROWS(EXCHANGE_ROWS, N, 2) ROWS(EXCHANGE_ROWS, N, 4) \
+#define STORE_ROWS_TRANSPOSED(T, N, to, p, stride, count, load) do { \
+  VECTOR(T, N) rows_[N]; T *to_ = (to), *p_ = (T *)(p); const long long s_ = (stride), c_ = (count); \
+  ROWS(load, N, 0) ROWS(EXCHANGE_ROWS, N, 1) ROWS(EXCHANGE_ROWS, N, 2) ROWS(EXCHANGE_ROWS, N, 4) \
   ROWS(EXCHANGE_ROWS, N, 8) ROWS(STORE_ROW, N, 0) } while (0)
+#define STORE_TRANSPOSED(T, N, to, p, stride) STORE_ROWS_TRANSPOSED(T, N, to, p, stride, N, LOAD_ROW)
+/* Rows behind the last one, of so many that may be negative, are it. */
+#define STORE_TRANSPOSED_FIRST(T, N, to, p, stride, count) do { \
+  const int n_ = (count); \
+  if (n_ >= N) STORE_TRANSPOSED(T, N, to, p, stride); \
+  else STORE_ROWS_TRANSPOSED(T, N, to, p, stride, n_, LOAD_ROW_FIRST); } while (0)
 #define STORE_TRANSPOSED_IF(T, N, to, p, stride, gate) do { \
   if (gate) STORE_TRANSPOSED(T, N, to, p, stride); else __builtin_memset(to, 0, sizeof(T) * N * N); } while (0)
 #define TRANSPOSED_IF(T, N, p, stride, gate) ({ \
   union { VECTOR(T, N * N) all; T numbers[N * N]; } b_; STORE_TRANSPOSED_IF(T, N, b_.numbers, p, stride, gate); b_.all; })
 #define TRANSPOSED(T, N, p, stride) TRANSPOSED_IF(T, N, p, stride, 1)
+#define TRANSPOSED_FIRST(T, N, p, stride, count) ({ \
+  union { VECTOR(T, N * N) all; T numbers[N * N]; } b_; \
+  STORE_TRANSPOSED_FIRST(T, N, b_.numbers, p, stride, count); b_.all; })
 #define TRUTHS(N, m) (__builtin_convertvector(m, VECTOR(unsigned char, N)) & 1)
 #define EACH(T, N, f, x) ({ \
   VECTOR(T, N) x_ = (x), r_; for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_]); r_; })

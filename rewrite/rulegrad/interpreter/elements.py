@@ -283,6 +283,8 @@ class Run:
             if len(node.src) > 2 and not self.value(node.src[2]):
                 return _plain(np.zeros((), as_dtype(node.dtype).numpy)[()], node.dtype)
             row, column = divmod(self.loops[LANE], node.attrs["lanes"])
+            if len(node.src) > 3:
+                column = min(column, int(self.value(node.src[3])) - 1)
             array, place = self._behind(node.src[0], column * self.value(node.src[1]) + row)
             return _plain(array[place], node.dtype)
         if node.op == "LOAD_VECTOR":

@@ -237,6 +237,8 @@ class _Run:
             memory, (*holders, first) = self._place(node.src[0], None, bounded=False)
             rows, columns = np.divmod(np.arange(node.attrs["lanes"] ** 2)[:, None], node.attrs["lanes"])
             gate = np.asarray(self._value(node.src[2]) if len(node.src) > 2 else True)
+            if len(node.src) > 3:
+                columns = np.minimum(columns, self._value(node.src[3]) - 1)
             place = np.where(gate, first + columns * self._value(node.src[1]) + rows, 0)
             chosen_places = (*holders, self._within(place, memory, node))
             self.values[node] = np.where(gate, memory[chosen_places], 0).astype(memory.dtype)
