@@ -135,6 +135,7 @@ class Path {
   }
 
   void reshape(const Dims& shape) { move("RESHAPE", "shape", shape, dims_of(node_.n) == shape); }
+  void permute(const Dims& order) { move("PERMUTE", "order", order, std::is_sorted(order.begin(), order.end())); }
   void flip(const Dims& axes) { move("FLIP", "axes", axes, axes.empty()); }
 
   // Each k-th element of the axes, from the last one for a negative k, as `_every` in tensor/indexing.py takes it.
@@ -258,6 +259,62 @@ nb::object viewed(nb::handle tensor, nb::handle op, nb::dict attributes, nb::str
   Ref node(build_from_python(op, nb::make_tuple(nb::handle(uop_of(t))), nb::none(), attributes));
   const nb::object steps = nb::make_tuple(step_of(op_of(op), attributes));
   return view_of(t, std::move(node), steps, false, obstacle.ptr());
+}
+
+// The integers that a method was given, one by one or as one sequence; none where Python has to look.
+std::optional<Dims> integers_of(nb::tuple given) {
+  PyObject* items = given.ptr();
+  if (PyTuple_GET_SIZE(items) == 1) {
+    PyObject* only = PyTuple_GET_ITEM(items, 0);
+    if (PyTuple_CheckExact(only) || PyList_CheckExact(only) || is_size(only)) items = only;
+  }
+  Dims found;
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(items); k++) {
+    PyObject* item = PySequence_Fast_GET_ITEM(items, k);
+    int overflow = 0;
+    if (!PyLong_CheckExact(item)) return {};
+    found.push_back(PyLong_AsLongLongAndOverflow(item, &overflow));
+    if (overflow) return {};
+  }
+  return found;
+}
+
+// The view in a shape of as many elements, of which one extent may be -1; None where Python has to look.
+nb::object reshaped(nb::handle tensor, nb::tuple extents) {
+  PyObject* t = tensor.ptr();
+  if (!is_viewable(t)) return nb::none();
+  std::optional<Dims> dims = integers_of(extents);
+  const int64_t size = element_count(shape_of(node_of(t)));
+  if (!dims || !size) return nb::none();
+  int64_t known = 1, *unknown = nullptr;
+  for (int64_t& dim : *dims) {
+    if (dim == -1 && !unknown) unknown = &dim;
+    else if (dim <= 0 || dim > size) return nb::none();
+    else if ((known *= dim) > size) return nb::none();
+  }
+  if (unknown ? size % known != 0 : known != size) return nb::none();
+  if (unknown) *unknown = size / known;
+  Path path(t);
+  path.reshape(*dims);
+  return path.end();
+}
+
+// The view with the axes in another order; None where Python has to look.
+nb::object permuted(nb::handle tensor, nb::tuple order) {
+  PyObject* t = tensor.ptr();
+  if (!is_viewable(t)) return nb::none();
+  std::optional<Dims> axes = integers_of(order);
+  const auto rank = int64_t(shape_of(node_of(t))->rank);
+  if (!axes || int64_t(axes->size()) != rank) return nb::none();
+  std::vector<bool> seen(axes->size());
+  for (int64_t& axis : *axes) {
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank || seen[size_t(axis)]) return nb::none();
+    seen[size_t(axis)] = true;
+  }
+  Path path(t);
+  path.permute(*axes);
+  return path.end();
 }
 
 nb::object detached(nb::handle tensor) {
@@ -387,6 +444,9 @@ void define_views(nb::module_& m) {
         "The view from `begin` to `end` of each axis, in a shape of as many elements; None where Python has to make it.");
   m.def("viewed", &viewed, nb::arg("tensor"), nb::arg("op"), nb::arg("attributes"), nb::arg("obstacle"),
         "The view by one movement; None where Python has to make it.");
+  m.def("reshaped", &reshaped, nb::arg("tensor"), nb::arg("extents"),
+        "The view in a shape that `reshape` is given, one extent may be -1; None where Python has to make it.");
+  m.def("permuted", &permuted, nb::arg("tensor"), nb::arg("order"), "The view with its axes in another order; None where Python has to make it.");
   m.def("detached", &detached, nb::arg("tensor"), "The view without a gradient; None where Python has to make it.");
   m.def("assign", &assign, nb::arg("tensor"), nb::arg("value"), "Gives a tensor the value of another; False where Python has to do it.");
   m.def("put_at", &put_at, nb::arg("tensor"), nb::arg("index").none(), nb::arg("value").none(),

@@ -553,6 +553,12 @@ def viewed(tensor: NodeHolder, op: str, attributes: dict[str, Any], obstacle: st
 def is_in_parts(node: UOp) -> bool:
     """Whether it is a BUFFER whose values are in parts on a mesh."""
 
+def reshaped(tensor: NodeHolder, extents: tuple[Any, ...]) -> Any:
+    """The view in a shape that `reshape` is given, one extent may be -1; None where Python has to make it."""
+
+def permuted(tensor: NodeHolder, order: tuple[Any, ...]) -> Any:
+    """The view with its axes in another order; None where Python has to make it."""
+
 def detached(tensor: NodeHolder) -> Any:
     """The view without a gradient; None where Python has to make it."""
 

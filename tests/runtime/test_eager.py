@@ -388,8 +388,16 @@ def test_views_that_lead_on_and_steps_by_movements() -> None:
     moves: list[Callable[[], Tensor]] = [
         lambda: x[1].T, lambda: x.reshape(4, 6)[1:, 2], lambda: x.permute(2, 0, 1)[0], lambda: x.flip(0)[1],
         lambda: x.shrink((0, 1), (1, 3), None), lambda: x.split([1, 3], 1)[1], lambda: x.unbind(2)[0], lambda: x.expand(2, 4, 3)[0],
-        lambda: x[0].detach()[1],
+        lambda: x[0].detach()[1], lambda: x.reshape(-1), lambda: x.reshape([3, -1]), lambda: x.reshape(2, 4, 3),
+        lambda: x.reshape((4, -1, 2)).permute(-1, 0, 1), lambda: x.permute((0, 1, 2)), lambda: x.unsqueeze(1).squeeze(1),
+        lambda: x.view(6, 4).T, lambda: x.flatten(1), lambda: x[1:1].reshape(0, 3),
     ]  # fmt: skip
+    for shape in ((5, -1), (-1, -1), (0,), (25,), (-2, 12), ()):
+        with pytest.raises(ShapeError):
+            x.reshape(shape)
+    for order in ((0, 1), (0, 1, 1), (0, 1, 3)):
+        with pytest.raises(ShapeError):
+            x.permute(order)
     for move in moves:
         found, expected = move(), by_python(move)
         assert _view_of(found) == _view_of(expected)

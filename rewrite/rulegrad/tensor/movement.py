@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rulegrad._core import permuted, reshaped
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
@@ -39,6 +40,9 @@ def reshape(self: Tensor, *extents: Any, shape: Any = None) -> Tensor:
     >>> Tensor.arange(6).reshape(2, -1).shape, Tensor.arange(6).reshape(shape=(3, 2)).shape
     ((2, 3), (3, 2))
     """
+    made: Tensor | None = reshaped(self, extents) if shape is None else None
+    if made is not None:
+        return made
     new = complete_shape(integers(extents if shape is None else (shape,), "reshape"), self.shape, "reshape")
     return self._shared() if new == self.shape else self._viewed("RESHAPE", shape=new)
 
@@ -49,6 +53,9 @@ def permute(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
     >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
+    made: Tensor | None = permuted(self, order) if dims is None else None
+    if made is not None:
+        return made
     axes = tuple(
         one_axis(axis, self.ndim, "permute") for axis in integers(order if dims is None else (*order, dims), "permute")
     )
