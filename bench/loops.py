@@ -1,4 +1,4 @@
-"""Long loops that never ask for a value, as people write them in PyTorch: milliseconds of the first and second call.
+"""Loops as people write them in PyTorch; most never ask for a value. Milliseconds of the first and the second call.
 
     python bench/loops.py [--json] [--quick] [WORD ...]
 
@@ -116,6 +116,70 @@ def filtered(t: Any, steps: int) -> Any:
     return t.stack(states)
 
 
+def heat_in_place(t: Any, steps: int) -> Any:
+    """The equation of heat, with the interior of the grid written to."""
+    u = t.zeros(64, 64)
+    u[20:40, 20:40] = 1.0
+    for _ in range(steps):
+        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+        u[1:-1, 1:-1] += 0.2 * (around - 4 * u[1:-1, 1:-1])
+    return u
+
+
+def advected(t: Any, steps: int) -> Any:
+    """Burgers' equation with derivatives by Fourier transforms."""
+    n = 128
+    x, k = t.arange(n) * (2 * np.pi / n), t.fft.fftfreq(n, 1 / n)
+    u = t.sin(x) + 0.5 * t.cos(3 * x)
+    for _ in range(steps):
+        spectrum = t.fft.fft(u)
+        slope, curvature = t.fft.ifft(1j * k * spectrum).real, t.fft.ifft(-(k**2) * spectrum).real
+        u = u + 0.0005 * (0.1 * curvature - u * slope)
+    return u
+
+
+def messages(t: Any, steps: int) -> Any:
+    """Nodes of a graph that look at two others each."""
+    x = t.sin(t.arange(400).reshape(100, 4) * 1.0)
+    first, second = t.arange(100) * 7 % 100, t.arange(100) * 13 % 100
+    for _ in range(steps):
+        x = t.tanh(0.5 * (x[first] + x[second]) + 0.1 * x)
+    return x
+
+
+def likeliest(t: Any, steps: int) -> Any:
+    """Viterbi's algorithm: the scores of the best paths, and where they come from."""
+    moves, seen = t.sin(t.arange(64).reshape(8, 8) * 1.0), t.cos(t.arange(steps * 8).reshape(steps, 8) * 3.0)
+    scores, sources = seen[0], []
+    for k in range(1, steps):
+        best, source = (scores[:, None] + moves).max(dim=0)
+        scores = best + seen[k]
+        sources.append(source)
+    return t.cat([scores, sources[-1].float(), t.stack(sources).float().mean(1)])
+
+
+def learned_table(t: Any, steps: int) -> Any:
+    """Q-learning on a line: each step looks at the table and writes to it."""
+    table, place, noise = t.zeros(10, 2), 0, np.random.default_rng(3)
+    for _ in range(steps):
+        action = int(table[place].argmax()) if noise.random() > 0.2 else int(noise.integers(2))
+        after = min(max(place + (1 if action else -1), 0), 9)
+        gain = 1.0 if after == 9 else 0.0
+        table[place, action] += 0.5 * (gain + 0.9 * table[after].max() - table[place, action])
+        place = 0 if after == 9 else after
+    return table
+
+
+def perceptron(t: Any, steps: int) -> Any:
+    """Weights that change where a sample is on the wrong side."""
+    x = t.tensor(np.random.default_rng(0).normal(size=(steps, 4)).astype(np.float32))
+    side, weights = t.sign(x[:, 0] + x[:, 1]), t.zeros(4)
+    for k in range(steps):
+        if side[k] * (weights @ x[k]) <= 0:
+            weights = weights + side[k] * x[k]
+    return weights
+
+
 LOOPS: dict[str, tuple[Loop, int]] = {
     "heat on a grid": (diffusion, 3000),
     "Lorenz's attractor": (attractor, 3000),
@@ -125,6 +189,12 @@ LOOPS: dict[str, tuple[Loop, int]] = {
     "descent by hand": (descent, 1500),
     "average in place": (smoothed, 5000),
     "states in a list": (filtered, 3000),
+    "heat in place": (heat_in_place, 1000),
+    "Burgers by Fourier": (advected, 500),
+    "messages": (messages, 1000),
+    "Viterbi": (likeliest, 200),
+    "Q-learning": (learned_table, 500),
+    "perceptron": (perceptron, 500),
 }
 
 
