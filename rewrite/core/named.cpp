@@ -223,7 +223,8 @@ nb::tuple resolved(const std::vector<Handle>& roots) {
       if (done->facts.load(std::memory_order_relaxed) & kNamed) {
         Node* inner = mark.n;
         found.append(nb::make_tuple(Handle{result}, Handle{mark}, holders_of(done)));
-        mark = Ref(build_node(named, -1, &inner, 1, nullptr, 0));
+        const Value if_small = Value::boolean(false);
+        mark = Ref(build_node(named, -1, &inner, 1, &if_small, 1));
       }
       finish(done, std::move(result), std::move(mark));
     }

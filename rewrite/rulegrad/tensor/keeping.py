@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rulegrad._core import are_above, remember, resolved
+from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
@@ -95,7 +96,9 @@ def _add_kept(
             candidates.append((uop, marked, others))
     from rulegrad.compile.keeping import decide  # late: a program that computes nothing needs no compiler
 
-    kept = decide([marked for _, marked, _ in candidates], device) if candidates else ()
+    # a point of a gradient has work of its own, and whoever looks for nan looks at results
+    small = [not (config.detect_nan or any(t._requires_grad for t in others)) for _, _, others in candidates]
+    kept = decide([marked for _, marked, _ in candidates], device, small) if candidates else ()
     for (uop, _, others), is_kept in zip(candidates, kept):
         if is_kept:
             found.graphs.append(uop)
