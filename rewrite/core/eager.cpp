@@ -221,13 +221,17 @@ struct Asked {
   size_t others = 0;  // tensors that stand for the root, and get its value too
 };
 
+// The default device, as it was when decisions were kept.
+nb::object* g_default = nullptr;
+
 // Whether a tensor that stands for a node may be given its value, beside another on a device; none where Python has to look.
 std::optional<bool> may_be_kept(PyObject* t, Node* n, PyObject* device) {
   const Tensors& g = g_tensors;
   if (!PyObject_TypeCheck(t, g.core) || at(t, g.gradient_of) != g.nothing) return {};
   if (at(t, g.leaf) == Py_True || at(t, g.view) != Py_None || !element_count(shape_of(n))) return false;
   PyObject* own = at(t, g.device);
-  if (own != device && PyUnicode_Compare(own, device) != 0) return false;  // of constants none is named
+  if (!PyUnicode_GET_LENGTH(own) && g_default) own = g_default->ptr();  // it is wanted there now
+  if (own != device && PyUnicode_Compare(own, device) != 0) return false;
   if (at(t, g.tracked) == Py_True) return {};
   return true;
 }
@@ -274,7 +278,12 @@ class Eager {
   }
 
   // When this tensor is asked for, these values on the way are results too, and these are not kept, though tensors stand for them.
-  void decide(nb::handle tensor, const std::vector<Handle>& kept, const std::vector<Handle>& cheap) {
+  void decide(nb::handle tensor, const std::vector<Handle>& kept, const std::vector<Handle>& cheap, nb::object default_device) {
+    if (!g_default) g_default = new nb::object(default_device);
+    else if (!g_default->equal(default_device)) {
+      forget_decisions();
+      *g_default = default_device;
+    }
     Asked asked{tensor.ptr(), {}, {}, {}, {}, {}};
     if (!is_askable(asked.tensor)) return;
     asked.root = Ref::share(node_of(asked.tensor));
@@ -290,9 +299,11 @@ class Eager {
     decided_.insert_or_assign(asked.text + asked.named, std::make_shared<const Decision>(std::move(decision)));
   }
 
+  void forget_decisions() { decided_.clear(); }
+
   void forget() {
     known_.clear();
-    decided_.clear();
+    forget_decisions();
   }
 
   // Whether the tensor's values are in a buffer now; false where Python has to see to it.
@@ -345,8 +356,9 @@ class Eager {
     const std::vector<nb::object> results = run(plan, inputs);
     if (uop_of(asked.tensor) != before.ptr()) return true;  // another thread was faster
     nb::dict settled;
-    for (size_t k = 0; k < kept.size(); k++) settle(kept[k], asked.order[decision.kept[k]], results[plan.outputs[k + 1]], settled);
-    if (asked.others) settle(holders_of(asked.root.n), asked.root.n, results[plan.outputs[0]], settled);
+    const nb::object device = nb::borrow(at(asked.tensor, g_tensors.device));
+    for (size_t k = 0; k < kept.size(); k++) settle(kept[k], asked.order[decision.kept[k]], device, results[plan.outputs[k + 1]], settled);
+    if (asked.others) settle(holders_of(asked.root.n), asked.root.n, device, results[plan.outputs[0]], settled);
     if (uop_of(asked.tensor) == before.ptr()) settle_one(asked.tensor, before, results[plan.outputs[0]], has_others, settled);
     const nb::handle base = base_of(asked.tensor);
     if (!base.is_none()) put(at(asked.tensor, g_tensors.view), g_tensors.root_of_view, uop_of(base.ptr()));  // which may have its value, too
@@ -382,12 +394,11 @@ class Eager {
   }
 
   // Lets those of the tensors that stand for a node, and may be kept, stand for its value.
-  static void settle(nb::list holders, Node* n, const nb::object& made, nb::dict settled) {
+  static void settle(nb::list holders, Node* n, const nb::object& device, const nb::object& made, nb::dict settled) {
     for (nb::handle holder : holders) {
       PyObject* t = holder.ptr();
       const nb::object before = nb::borrow(uop_of(t));
-      if (node_of(t) != n || at(t, g_tensors.leaf) == Py_True || at(t, g_tensors.view) != Py_None) continue;
-      settle_one(t, before, made, true, settled);
+      if (node_of(t) == n && may_be_kept(t, n, device.ptr()).value_or(false)) settle_one(t, before, made, true, settled);
     }
   }
 
@@ -424,7 +435,8 @@ void define_eager(nb::module_& m) {
           nb::arg("core"), nb::arg("tensor"), nb::arg("buffer"), nb::arg("point"), nb::arg("view"))
       .def("keep", &Eager::keep, nb::arg("key"), nb::arg("program"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("layouts"), nb::arg("outputs"),
            nb::arg("arena"), nb::arg("runs") = -1)
-      .def("decide", &Eager::decide, nb::arg("tensor"), nb::arg("kept"), nb::arg("cheap"))
+      .def("decide", &Eager::decide, nb::arg("tensor"), nb::arg("kept"), nb::arg("cheap"), nb::arg("default_device"))
+      .def("forget_decisions", &Eager::forget_decisions)
       .def_prop_rw(
           "read_kept", [](Eager& self) { return self.read_kept; }, [](Eager& self, nb::object function) { self.read_kept = std::move(function); },
           nb::for_setter(nb::arg("function")))

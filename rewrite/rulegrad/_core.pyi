@@ -527,11 +527,14 @@ class Eager:
         for temporaries. runs: after so many Python is asked again.
         """
 
-    def decide(self, tensor: NodeHolder, kept: Sequence[UOp], cheap: Sequence[UOp]) -> None:
+    def decide(self, tensor: NodeHolder, kept: Sequence[UOp], cheap: Sequence[UOp], default_device: str) -> None:
         """When a tensor of such a graph is asked for, values on the way are results too, or are not kept.
 
-        They are all the nodes that tensors stand for which may be kept.
+        They are all the nodes that tensors stand for which may be kept. default_device: that of tensors without one.
         """
+
+    def forget_decisions(self) -> None:
+        """Lets go of all decisions: the default device is another one."""
 
     read_kept: Any  #: function of a tensor whose value is not kept, and of tensors that are computed, by buffer
 

@@ -243,6 +243,18 @@ def test_values_on_the_way_are_those_that_python_keeps(steps: Callable[..., list
         assert _held(matrix=matrix, row=row, steps=steps) == expected
 
 
+def test_a_tensor_of_no_device_is_that_of_the_default_one() -> None:
+    x = vector()
+    for default in ("c", "numpy", "c"):
+        with config(device=default):
+            for _ in range(3):
+                made = Tensor.ones(100).exp() + x.shape[0]
+                total = (made * x).sum()
+                total.realize()
+                assert made.device == default and total.device == "c"
+                np.testing.assert_allclose(made.numpy(), np.e + 100, rtol=1e-5)
+
+
 def test_a_loop_that_holds_its_last_values_needs_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
     a = Tensor([2.0, 3.0, 5.0], device="c")
 

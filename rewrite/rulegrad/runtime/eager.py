@@ -24,6 +24,8 @@ def follow_settings() -> None:
 
 
 def _take_settings(names: Collection[str]) -> None:
+    if "device" in names:
+        eager.forget_decisions()
     if not {"debug", "detect_nan"}.isdisjoint(names):
         eager.is_off = config.debug >= 2 or config.detect_nan > 0
 

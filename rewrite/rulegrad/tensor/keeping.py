@@ -110,7 +110,8 @@ def _add_kept(
 def tell_engine(found: Computation, asked: TensorCore) -> None:
     """Let the engine decide the same for tensors with such graphs, which it may compute by itself."""
     if not found.buffers:
-        eager.decide(asked, found.graphs[1:], list(dict.fromkeys(tensor._uop for tensor in found.cheap)))
+        cheap = list(dict.fromkeys(tensor._uop for tensor in found.cheap))
+        eager.decide(asked, found.graphs[1:], cheap, devices.default())
 
 
 def _may_be_kept(tensor: TensorCore, device: str) -> bool:
