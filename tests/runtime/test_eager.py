@@ -419,10 +419,10 @@ def test_views_that_lead_on_and_steps_by_movements() -> None:
 def test_what_is_put_at_an_index_is_what_python_puts(dtype: str) -> None:
     values: list[Any] = [
         2, -1, 0.5, 1000, float("nan"), True, Tensor([1, 2, 3], device="c").cast(dtype),
-        Tensor(1.0, device="c").cast(dtype), Tensor([[4.0, 5.0, 6.0]], device="c"),
+        Tensor(7.0, device="c").cast(dtype), Tensor([[4.0, 5.0, 6.0]], device="c"),
     ]  # fmt: skip
 
-    numbers = Tensor(np.arange(12).reshape(4, 3), device="c").cast(dtype)
+    numbers = Tensor(np.arange(18).reshape(6, 3), device="c").cast(dtype)
 
     def put(index: Any, value: Any) -> Any:
         x = numbers.logical_xor(True) if dtype == "bool" else numbers * 1
