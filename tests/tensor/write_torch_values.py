@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch_compositions import COMPOSITIONS
-from torch_distributions import DISTRIBUTIONS, results
+from torch_distributions import DISTRIBUTIONS, divergences, results
 from torch_functions import CASES, directions, weights
 from torch_layers import LAYERS, first_values, flat, slopes
 from torch_points import POINTS
@@ -179,6 +179,18 @@ def of_distribution(name: str) -> dict[str, Any]:
     }
 
 
+def of_divergences() -> dict[str, Any]:
+    """The divergences of pairs of kinds, and the gradients of the sum of those that are finite."""
+    found, parameters = divergences(
+        torch.distributions, lambda array, is_parameter: torch.tensor(array, requires_grad=is_parameter)
+    )
+    sum(one.sum() for one in found.values() if one.isfinite().all()).backward()
+    return {
+        "results": {key: rounded(one.detach()) for key, one in found.items()},
+        "gradients": [rounded(one.grad) for one in parameters],
+    }
+
+
 def values() -> dict[str, dict[str, Any]]:
     """Everything that is in the file."""
     torch.backends.mha.set_fastpath_enabled(False)
@@ -187,6 +199,7 @@ def values() -> dict[str, dict[str, Any]]:
         "points": {name: of_points(name) for name in POINTS},
         "layers": {name: of_layer(name) for name in LAYERS},
         "distributions": {name: of_distribution(name) for name in DISTRIBUTIONS},
+        "divergences": {"all pairs": of_divergences()},
         "optimizers": {name: of_optimizer(name) for name in OPTIMIZERS},
         "searches": {name: of_search(name) for name in SEARCHES},
         "schedules": {name: of_schedule(name) for name in SCHEDULES},

@@ -22,7 +22,7 @@ class Span(NamedTuple):
     start: float  #: seconds, on the clock of time.perf_counter
     seconds: float
     details: dict[str, Any]  #: shown when it is chosen
-    kind: str = "pass"  #: `python`, `compile`, `pass`, `launch`, `kernel` or `collective`: viewers can search for it
+    kind: str = "pass"  #: `python`, `block`, `compile`, `pass`, `launch`, `kernel` or `collective`, for viewers
 
 
 def save_timeline(path: str | Path, spans: Iterable[Span], memory: Iterable[MemorySample] = ()) -> None:

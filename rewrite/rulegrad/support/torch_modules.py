@@ -20,9 +20,11 @@ module normalization padding pixelshuffle pooling rnn sparse transformer upsampl
 _OPTIMIZERS: Final = "adadelta adagrad adam adamw asgd nadam optimizer radam rmsprop rprop sgd"
 _DATA: Final = "_utils _utils.collate dataloader dataset distributed sampler"
 _DISTRIBUTIONS: Final = """
-bernoulli beta binomial categorical cauchy chi2 dirichlet distribution exponential gamma geometric gumbel half_normal
-independent kl laplace log_normal multivariate_normal normal one_hot_categorical poisson studentT
-transformed_distribution uniform
+bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet distribution exp_family exponential
+fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal independent inverse_gamma kl
+kumaraswamy laplace lkj_cholesky log_normal logistic_normal lowrank_multivariate_normal mixture_same_family multinomial
+multivariate_normal negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical
+studentT transformed_distribution uniform von_mises weibull wishart
 """
 #: By the name of a module of `torch`: the modules of rulegrad that have its names, the first one first.
 MODULES: Final[dict[str, tuple[str, ...]]] = {
@@ -43,6 +45,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "cuda.amp": ("amp",),
     **{f"distributed.{name}": ("pytorch.processes",) for name in ("device_mesh", "distributed_c10d", "nn")},
     "distributions": ("pytorch.distributions",),
+    "distributions.constraint_registry": ("pytorch.distributions.constraint_registry",),
     "distributions.constraints": ("pytorch.distributions.constraints",),
     "distributions.utils": ("pytorch.distributions.utils",),
     "distributions.transforms": ("pytorch.distributions.transforms",),
@@ -69,6 +72,9 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "nn.utils.rnn": ("pytorch.sequences",),
     **{f"optim.{name}": ("optim", "pytorch.bases") for name in _OPTIMIZERS.split()},
     "overrides": ("pytorch.overrides",),
+    "profiler": ("pytorch.profiler",),
+    **dict.fromkeys(("profiler.profiler", "autograd.profiler"), ("pytorch.profiler",)),
+    "autograd.profiler_util": ("pytorch.profiler_events",),
     "serialization": ("pytorch.serialization",),
     "random": ("pytorch.random",),
     "_subclasses": ("pytorch.absent",),

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 from rulegrad._core import Size
 from rulegrad.errors import ConfigError
+from rulegrad.pytorch.distributions import constraints
+from rulegrad.pytorch.distributions.utils import broadcast_all
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
-__all__ = ["Distribution"]
+__all__ = ["Distribution", "ExponentialFamily"]
 
 #: The shape of a number.
 NO_AXES = Size()
@@ -24,13 +26,45 @@ class Distribution:
     """
 
     has_rsample: ClassVar[bool] = False
-    batch_shape: Size = NO_AXES
-    event_shape: Size = NO_AXES
+    has_enumerate_support: ClassVar[bool] = False
+    #: The sets that parameters, by their names, and values are in.
+    arg_constraints: ClassVar[Any] = {}
+    support: Any = constraints.dependent
+    #: PyTorch's: values are not compared with what a distribution can have.
+    _validate_args = False
+    _batch_shape: Size = NO_AXES
+    _event_shape: Size = NO_AXES
 
     def __init__(
         self, batch_shape: Any = NO_AXES, event_shape: Any = NO_AXES, validate_args: bool | None = None
     ) -> None:
-        self.batch_shape, self.event_shape = Size(batch_shape), Size(event_shape)
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Changes nothing: values are not compared with what a distribution can have."""
+
+    def _validate_sample(self, value: Any) -> None:
+        """Nothing: see there."""
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of the parameters."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of one value."""
+        return self._event_shape
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density. Raises ConfigError where no formula is known."""
+        raise self._not_defined("mode")
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All values, along a new first axis. Raises ConfigError where they are not finitely many."""
+        raise self._not_defined("enumerate_support")
 
     @property
     def mean(self) -> Any:
@@ -77,15 +111,24 @@ class Distribution:
         raise self._not_defined("entropy")
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The distribution with parameters of a larger batch."""
-        new, old = copy.copy(self), len(self.batch_shape)
+        """The distribution with parameters of a larger batch. _instance: what gets them, of a class that derives."""
+        new, old = copy.copy(self) if _instance is None else _instance, len(self.batch_shape)
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
-                setattr(new, name, value.expand(*batch_shape, *value.shape[old:]))
+                value = value.expand(*batch_shape, *value.shape[old:])
             elif isinstance(value, Distribution):
-                setattr(new, name, value.expand((*batch_shape, *value.batch_shape[old:])))
-        new.batch_shape = Size(batch_shape)
+                value = value.expand((*batch_shape, *value.batch_shape[old:]))
+            setattr(new, name, value)
+        new._batch_shape = Size(batch_shape)
         return new
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """For `expand` of a class that derives: what gets the parameters. Raises ConfigError where it needs its own."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise ConfigError(f"{type(self).__name__} has an __init__ of its own; it needs an expand of its own")
+        return type(self).__new__(type(self))
 
     def perplexity(self) -> Any:
         """The exponential of the entropy."""
@@ -95,11 +138,14 @@ class Distribution:
         return ConfigError(f"{type(self).__name__}.{name} is not defined; write its formula")
 
     def _broadcast(self, *parameters: Any) -> list[Tensor]:
-        """The parameters as tensors of one shape, which is `batch_shape`."""
-        tensors = [one if isinstance(one, Tensor) else Tensor(float(one)) for one in parameters]
-        found: list[Tensor] = list(Tensor.broadcast_tensors(*tensors))
-        self.batch_shape = found[0].shape
+        """The parameters as tensors of one shape, which is `batch_shape`; numbers have the dtype of the tensors."""
+        found = list(broadcast_all(*parameters))
+        self._batch_shape = found[0].shape
         return found
+
+    def _extended_shape(self, sample_shape: Any = NO_AXES) -> Size:
+        """The shape of samples."""
+        return Size(self._shape(sample_shape))
 
     def _shape(self, sample_shape: Any) -> tuple[int, ...]:
         front = tuple(sample_shape) if isinstance(sample_shape, (tuple, list)) else (int(sample_shape),)
@@ -115,6 +161,10 @@ class Distribution:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, event_shape={tuple(self.event_shape)})"
+
+
+class ExponentialFamily(Distribution):
+    """The base of distributions whose densities are exponentials of products, for programs that ask."""
 
 
 #: The logarithm of the square root of 2 pi.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from rulegrad._core import Size
 from rulegrad.errors import ConfigError
-from rulegrad.pytorch.distributions._base import Distribution
+from rulegrad.pytorch.distributions import constraints
+from rulegrad.pytorch.distributions._base import Distribution, ExponentialFamily
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
@@ -18,20 +19,34 @@ __all__ = ["Bernoulli", "Binomial", "Categorical", "Geometric", "OneHotCategoric
 _MANY, _WAITS, _TRIES = 12.0, 48, 16
 
 
-class Bernoulli(Distribution):
+class Bernoulli(ExponentialFamily):
     """1 with a probability, or with the probability that a logit says, else 0.
 
     >>> Bernoulli(logits=Tensor([0.0])).log_prob(Tensor(1.0)).exp().tolist()
     [0.5]
     """
 
+    arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support: Any = constraints.boolean
+
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self.probs, self.logits = _probabilities("Bernoulli", self, probs, logits, Tensor.sigmoid, Tensor.logit)
+        self.probs, self.logits = probabilities("Bernoulli", self, probs, logits, Tensor.sigmoid, Tensor.logit)
 
     @property
     def mean(self) -> Any:
         """The mean."""
         return self.probs
+
+    @property
+    def mode(self) -> Any:
+        """The likeliest value, nan where both are equally likely."""
+        return (self.probs == 0.5).where(math.nan, (self.probs >= 0.5).cast(self.probs.dtype))
+
+    has_enumerate_support = True
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """0 and 1."""
+        return _all_values(self, Tensor.arange(2).cast(self.probs.dtype), expand)
 
     @property
     def variance(self) -> Any:
@@ -60,12 +75,19 @@ class Categorical(Distribution):
     0.75
     """
 
+    arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         if (probs is None) == (logits is None):
             raise ConfigError("Categorical: give probs or logits, one of the two")
         self.logits = probs.log().log_softmax(-1) if logits is None else logits.log_softmax(-1)
         self.probs = self.logits.exp() if probs is None else probs / probs.sum(-1, keepdims=True)
-        self.batch_shape = self.logits.shape[:-1]
+        self._batch_shape, self._num_events = self.logits.shape[:-1], self.logits.shape[-1]
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        """The set of the values."""
+        return constraints.integer_interval(0, self._num_events - 1)
 
     @property
     def mean(self) -> Any:
@@ -78,6 +100,17 @@ class Categorical(Distribution):
     def mode(self) -> Any:
         """The class of the largest probability."""
         return self.probs.argmax(-1)
+
+    has_enumerate_support = True
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the probabilities."""
+        return self.logits.shape
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """The numbers of the classes."""
+        return _all_values(self, Tensor.arange(self._num_events), expand)
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """Samples: numbers of classes."""
@@ -104,15 +137,37 @@ class OneHotCategorical(Distribution):
     [[0.0, 1.0], [0.0, 1.0]]
     """
 
+    arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support: Any = constraints.one_hot
+
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
         self.probs, self.logits = self._categorical.probs, self._categorical.logits
-        self.batch_shape, self.event_shape = self.logits.shape[:-1], Size(self.logits.shape[-1:])
+        self._batch_shape, self._event_shape = self.logits.shape[:-1], Size(self.logits.shape[-1:])
 
     @property
     def mean(self) -> Any:
         """The mean."""
         return self.probs
+
+    @property
+    def mode(self) -> Any:
+        """The likeliest value."""
+        return self.probs.argmax(-1).one_hot(self.probs.shape[-1]).cast(self.probs.dtype)
+
+    has_enumerate_support = True
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the probabilities."""
+        return self.logits.shape
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """A vector for each class."""
+        count = self.event_shape[0]
+        vectors = Tensor.eye(count, device=self.probs.device).cast(self.probs.dtype)
+        vectors = vectors.reshape(count, *[1] * len(self.batch_shape), count)
+        return vectors.expand(count, *self.batch_shape, count) if expand else vectors
 
     @property
     def variance(self) -> Any:
@@ -140,13 +195,21 @@ class Geometric(Distribution):
     [0.125]
     """
 
+    arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support: Any = constraints.nonnegative_integer
+
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self.probs, self.logits = _probabilities("Geometric", self, probs, logits, Tensor.sigmoid, Tensor.logit)
+        self.probs, self.logits = probabilities("Geometric", self, probs, logits, Tensor.sigmoid, Tensor.logit)
 
     @property
     def mean(self) -> Any:
         """The mean."""
         return 1 / self.probs - 1
+
+    @property
+    def mode(self) -> Any:
+        """The likeliest value."""
+        return self.probs.zeros_like()
 
     @property
     def variance(self) -> Any:
@@ -174,17 +237,45 @@ class Binomial(Distribution):
     [0.5]
     """
 
+    arg_constraints: ClassVar[Any] = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        found = _probabilities("Binomial", self, probs, logits, Tensor.sigmoid, Tensor.logit)
+        found = probabilities("Binomial", self, probs, logits, Tensor.sigmoid, Tensor.logit)
         count = total_count if isinstance(total_count, Tensor) else Tensor(float(total_count))
         self.total_count, self.probs, self.logits = self._broadcast(count.cast(found[0].dtype), *found)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        """The set of the values."""
+        return constraints.integer_interval(0, self.total_count)
 
     @property
     def mean(self) -> Any:
         """The mean."""
         return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Any:
+        """The likeliest value."""
+        return ((self.total_count + 1) * self.probs).floor().minimum(self.total_count)
+
+    has_enumerate_support = True
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """0 up to the number of trials, which is waited for. Raises ConfigError where it differs within the batch."""
+        return _all_values(self, Tensor.arange(self._trials() + 1).cast(self.probs.dtype), expand)
+
+    def _trials(self) -> int:
+        trials = int(self.total_count.max().item())
+        if trials != self.total_count.min().item():
+            raise ConfigError("Binomial: the counts of trials differ; use one distribution for each count")
+        return trials
 
     @property
     def variance(self) -> Any:
@@ -206,20 +297,19 @@ class Binomial(Distribution):
 
     def entropy(self) -> Any:
         """The entropy; the number of trials is waited for. Raises ConfigError where it differs within the batch."""
-        trials = int(self.total_count.max().item())
-        if trials != self.total_count.min().item():
-            raise ConfigError("Binomial.entropy: the counts of trials differ; use one distribution for each count")
-        counts = Tensor.arange(trials + 1).cast(self.probs.dtype)
-        logs = self.log_prob(counts.reshape(-1, *[1] * self.probs.ndim))
+        logs = self.log_prob(self.enumerate_support(False))
         return -(logs.exp() * logs).sum(0)
 
 
-class Poisson(Distribution):
+class Poisson(ExponentialFamily):
     """How often something happens that happens `rate` times on average.
 
     >>> round(Poisson(2.0).log_prob(Tensor(1.0)).exp().item(), 4)
     0.2707
     """
+
+    arg_constraints: ClassVar[Any] = {"rate": constraints.nonnegative}
+    support: Any = constraints.nonnegative_integer
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = self._broadcast(rate)
@@ -228,6 +318,11 @@ class Poisson(Distribution):
     def mean(self) -> Any:
         """The mean."""
         return self.rate
+
+    @property
+    def mode(self) -> Any:
+        """The likeliest value."""
+        return self.rate.floor()
 
     @property
     def variance(self) -> Any:
@@ -266,7 +361,13 @@ def _many(rate: Tensor, shape: tuple[int, ...]) -> Tensor:
     return found
 
 
-def _probabilities(
+def _all_values(made: Distribution, values: Tensor, expand: bool) -> Tensor:
+    """Values along a new first axis, for each distribution of a batch."""
+    found = values.to(made.mean.device).reshape(-1, *[1] * len(made.batch_shape))
+    return found.expand(-1, *made.batch_shape) if expand else found
+
+
+def probabilities(
     name: str,
     made: Distribution,
     probs: Any,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from rulegrad._core import Size
-from rulegrad.pytorch.distributions._base import Distribution
+from rulegrad.pytorch.distributions import constraints
+from rulegrad.pytorch.distributions._base import Distribution, ExponentialFamily
 from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad
 from rulegrad.tensor.tensor import Tensor
 
@@ -46,7 +47,7 @@ def _drawn(concentration: Tensor, shape: tuple[int, ...]) -> Tensor:
     return found.clamp(min=1e-37)
 
 
-class Gamma(Distribution):
+class Gamma(ExponentialFamily):
     """The gamma distribution.
 
     >>> from rulegrad import Tensor
@@ -54,6 +55,9 @@ class Gamma(Distribution):
     >>> d.mean.tolist(), round(d.log_prob(Tensor(0.5)).item(), 4)
     ([0.5], 0.0794)
     """
+
+    arg_constraints: ClassVar[Any] = {"concentration": constraints.positive, "rate": constraints.positive}
+    support: Any = constraints.nonnegative
 
     has_rsample = True
 
@@ -106,12 +110,15 @@ class Chi2(Gamma):
     3.0
     """
 
+    arg_constraints: ClassVar[Any] = {"df": constraints.positive}
+    support: Any = constraints.nonnegative
+
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         (self.df,) = self._broadcast(df)
         super().__init__(0.5 * self.df, 0.5)
 
 
-class Dirichlet(Distribution):
+class Dirichlet(ExponentialFamily):
     """Dirichlet's distribution of probabilities; the last axis of the concentration is that of the classes.
 
     >>> from rulegrad import Tensor
@@ -120,16 +127,27 @@ class Dirichlet(Distribution):
     ([0.25, 0.75], (5, 2))
     """
 
+    arg_constraints: ClassVar[Any] = {"concentration": constraints.independent(constraints.positive, 1)}
+    support: Any = constraints.simplex
+
     has_rsample = True
 
     def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
         self.concentration = concentration
-        self.batch_shape, self.event_shape = concentration.shape[:-1], Size(concentration.shape[-1:])
+        self._batch_shape, self._event_shape = concentration.shape[:-1], Size(concentration.shape[-1:])
 
     @property
     def mean(self) -> Any:
         """The mean."""
         return self.concentration / self.concentration.sum(-1, keepdims=True)
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density."""
+        above = (self.concentration - 1).clamp(min=0)
+        found = above / above.sum(-1, keepdims=True)
+        corner = found.argmax(-1).one_hot(found.shape[-1]).cast(found.dtype)
+        return (self.concentration < 1).all(-1, keepdims=True).where(corner, found)
 
     @property
     def variance(self) -> Any:
@@ -154,13 +172,16 @@ class Dirichlet(Distribution):
         return a.lgamma().sum(-1) - total.lgamma() - (k - total) * total.digamma() - ((a - 1) * a.digamma()).sum(-1)
 
 
-class Beta(Distribution):
+class Beta(ExponentialFamily):
     """The beta distribution, from 0 to 1.
 
     >>> d = Beta(2.0, 2.0)
     >>> d.mean.item(), round(d.log_prob(0.5).exp().item(), 4)
     (0.5, 1.5)
     """
+
+    arg_constraints: ClassVar[Any] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support: Any = constraints.unit_interval
 
     has_rsample = True
 
@@ -175,6 +196,11 @@ class Beta(Distribution):
     def mean(self) -> Any:
         """The mean."""
         return self.concentration1 / (self.concentration1 + self.concentration0)
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density."""
+        return self._dirichlet.mode[..., 0]
 
     @property
     def variance(self) -> Any:
@@ -204,6 +230,13 @@ class StudentT(Distribution):
     0.3183
     """
 
+    arg_constraints: ClassVar[Any] = {
+        "df": constraints.positive,
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    support: Any = constraints.real
+
     has_rsample = True
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
@@ -213,6 +246,11 @@ class StudentT(Distribution):
     def mean(self) -> Any:
         """The mean; nan up to 1 degree of freedom."""
         return (self.df > 1).where(self.loc, math.nan)
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density."""
+        return self.loc
 
     @property
     def variance(self) -> Any:

@@ -71,7 +71,7 @@ def _normal(p: Any, q: Any) -> Any:
 
 @register_kl(LogNormal, LogNormal)
 def _log_normal(p: Any, q: Any) -> Any:
-    return _normal(p.base, q.base)
+    return _normal(p.base_dist, q.base_dist)
 
 
 @register_kl(Categorical, Categorical)

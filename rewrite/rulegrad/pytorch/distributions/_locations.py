@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
-from rulegrad.pytorch.distributions._base import LOG_ROOT_OF_TAU, Distribution
+from rulegrad.pytorch.distributions import constraints
+from rulegrad.pytorch.distributions._base import LOG_ROOT_OF_TAU, Distribution, ExponentialFamily
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = ["Cauchy", "Exponential", "Gumbel", "HalfNormal", "Laplace", "Normal", "Uniform"]
 
 #: Euler's constant, by which the mean of Gumbel's distribution is shifted.
-_EULER = 0.57721566490153286
+EULER = 0.57721566490153286
 
 
-class Normal(Distribution):
+class Normal(ExponentialFamily):
     """The normal distribution.
 
     >>> from rulegrad import Tensor
@@ -22,6 +23,9 @@ class Normal(Distribution):
     >>> d.sample((3,)).shape, [round(v, 3) for v in d.log_prob(Tensor(1.0)).tolist()]
     ((3, 2), [-1.737, -1.612])
     """
+
+    arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
+    support: Any = constraints.real
 
     has_rsample = True
 
@@ -74,15 +78,27 @@ class Uniform(Distribution):
     [0.25, 0.0]
     """
 
+    arg_constraints: ClassVar[Any] = {"low": constraints.dependent, "high": constraints.dependent}
+
     has_rsample = True
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = self._broadcast(low, high)
 
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        """The set of the values."""
+        return constraints.interval(self.low, self.high)
+
     @property
     def mean(self) -> Any:
         """The mean."""
         return (self.low + self.high) / 2
+
+    @property
+    def mode(self) -> Any:
+        """nan: no value has a larger density than others."""
+        return self.low.full_like(math.nan)
 
     @property
     def variance(self) -> Any:
@@ -112,12 +128,15 @@ class Uniform(Distribution):
         return self.low + value * (self.high - self.low)
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """The exponential distribution.
 
     >>> Exponential(2.0).log_prob(Tensor(0.0)).exp().item()
     2.0
     """
+
+    arg_constraints: ClassVar[Any] = {"rate": constraints.positive}
+    support: Any = constraints.nonnegative
 
     has_rsample = True
 
@@ -128,6 +147,11 @@ class Exponential(Distribution):
     def mean(self) -> Any:
         """The mean."""
         return self.rate.reciprocal()
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density."""
+        return self.rate.zeros_like()
 
     @property
     def variance(self) -> Any:
@@ -163,6 +187,9 @@ class Laplace(Distribution):
     0.5
     """
 
+    arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
+    support: Any = constraints.real
+
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
@@ -171,6 +198,11 @@ class Laplace(Distribution):
     @property
     def mean(self) -> Any:
         """The mean."""
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density."""
         return self.loc
 
     @property
@@ -209,6 +241,9 @@ class HalfNormal(Distribution):
     [0.7979, 0.0]
     """
 
+    arg_constraints: ClassVar[Any] = {"scale": constraints.positive}
+    support: Any = constraints.nonnegative
+
     has_rsample = True
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
@@ -218,6 +253,11 @@ class HalfNormal(Distribution):
     def mean(self) -> Any:
         """The mean."""
         return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density."""
+        return self.scale.zeros_like()
 
     @property
     def variance(self) -> Any:
@@ -254,6 +294,9 @@ class Gumbel(Distribution):
     0.3679
     """
 
+    arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
+    support: Any = constraints.real
+
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
@@ -262,7 +305,12 @@ class Gumbel(Distribution):
     @property
     def mean(self) -> Any:
         """The mean."""
-        return self.loc + self.scale * _EULER
+        return self.loc + self.scale * EULER
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density."""
+        return self.loc
 
     @property
     def variance(self) -> Any:
@@ -280,7 +328,7 @@ class Gumbel(Distribution):
 
     def entropy(self) -> Any:
         """The entropy."""
-        return self.scale.log() + (1 + _EULER)
+        return self.scale.log() + (1 + EULER)
 
     def cdf(self, value: Any) -> Any:
         """The probability of at most this value."""
@@ -298,6 +346,9 @@ class Cauchy(Distribution):
     0.75
     """
 
+    arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
+    support: Any = constraints.real
+
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
@@ -307,6 +358,11 @@ class Cauchy(Distribution):
     def mean(self) -> Any:
         """nan: there is none."""
         return self.loc.full_like(math.nan)
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density."""
+        return self.loc
 
     @property
     def variance(self) -> Any:

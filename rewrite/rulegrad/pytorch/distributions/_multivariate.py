@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rulegrad import linalg
 from rulegrad._core import Size
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.pytorch.distributions import constraints
 from rulegrad.pytorch.distributions._base import LOG_ROOT_OF_TAU, Distribution
 from rulegrad.tensor.tensor import Tensor
 
@@ -24,6 +25,14 @@ class MultivariateNormal(Distribution):
     >>> d.sample((3,)).shape, round(d.log_prob(Tensor([0.0, 0.0])).item(), 4)
     ((3, 2), -1.694)
     """
+
+    arg_constraints: ClassVar[Any] = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support: Any = constraints.real_vector
 
     has_rsample = True
 
@@ -45,9 +54,9 @@ class MultivariateNormal(Distribution):
             )
         if scale_tril is None:
             scale_tril = (linalg.inv(matrix) if covariance_matrix is None else matrix).cholesky()
-        self.event_shape = Size(loc.shape[-1:])
+        self._event_shape = Size(loc.shape[-1:])
         self.loc = loc.expand(*Tensor.broadcast_tensors(loc, scale_tril[..., 0])[0].shape)
-        self.batch_shape = self.loc.shape[:-1]
+        self._batch_shape = self.loc.shape[:-1]
         self.scale_tril = scale_tril.expand(*self.loc.shape, self.loc.shape[-1])
 
     @property
@@ -119,7 +128,7 @@ class Independent(Distribution):
         self.base_dist, self.reinterpreted_batch_ndims = base_distribution, count
         front = len(base_distribution.batch_shape) - count
         both = (*base_distribution.batch_shape, *base_distribution.event_shape)
-        self.batch_shape, self.event_shape = Size(both[:front]), Size(both[front:])
+        self._batch_shape, self._event_shape = Size(both[:front]), Size(both[front:])
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
@@ -135,6 +144,29 @@ class Independent(Distribution):
     def variance(self) -> Any:
         """The variance."""
         return self.base_dist.variance
+
+    @property
+    def mode(self) -> Any:
+        """The value of the largest density."""
+        return self.base_dist.mode
+
+    @property
+    def has_enumerate_support(self) -> bool:  # type: ignore[override]
+        """Whether all values can be listed: where no axis is a part of a value."""
+        return not self.reinterpreted_batch_ndims and bool(self.base_dist.has_enumerate_support)
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        """The set of the values."""
+        found = self.base_dist.support
+        count = self.reinterpreted_batch_ndims
+        return constraints.independent(found, count) if count else found
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All values, where no axis is a part of one. Raises ConfigError otherwise."""
+        if self.reinterpreted_batch_ndims:
+            raise ConfigError("Independent.enumerate_support: products of values are not listed")
+        return self.base_dist.enumerate_support(expand)
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """Samples without a gradient."""
