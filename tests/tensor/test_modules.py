@@ -518,3 +518,21 @@ def test_inplace_is_in_the_place_of_the_input() -> None:
     captured = rg.jit(lambda x: x * 1 + block(x * 1))
     for _ in range(3):
         assert np.isfinite(captured(Tensor(values)).numpy()).all()
+
+
+def test_other_bases_of_a_module_are_initialized_by_its_class():
+    class Mixin:
+        def __init__(self, value):
+            self.value = value
+
+    class Both(nn.Module, Mixin):
+        def __init__(self):
+            super().__init__()
+            Mixin.__init__(self, 3)
+
+    class Cooperative(nn.Module, Mixin):
+        call_super_init = True
+
+    assert Both().value == 3 and Cooperative(4).value == 4
+    with pytest.raises(TypeError, match="nobody takes: 5, size"):
+        nn.Module(5, size=3)

@@ -178,3 +178,36 @@ def test_typed_tensors_of_sizes_and_of_values() -> None:
     assert rg.LongTensor([2, 3]).tolist() == [2, 3]
     with pytest.raises(rg.errors.ShapeError, match="neither sizes"):
         rg.FloatTensor(2, 3.5)
+
+
+def test_pytorchs_own_operations_are_the_functions_of_their_names() -> None:
+    overload = rg.ops.aten.clone.default
+    assert overload is rg.ops.aten.clone.default and repr(overload) == "aten.clone.default"
+    assert rg.ops.aten.add.Tensor(Tensor([1.0]), Tensor([2.0])).tolist() == [3.0]
+    with pytest.raises(ConfigError, match="no_such"):
+        rg.ops.aten.no_such.default(1)
+
+
+def test_names_of_processes_and_code_that_are_not_there() -> None:
+    placements = importlib.import_module("rulegrad.distributed.tensor")
+    extension = importlib.import_module("rulegrad.utils.cpp_extension")
+    assert not isinstance(Tensor([1.0]), placements.DTensor) and extension.CUDA_HOME is None
+    frames = importlib.import_module("rulegrad._dynamo.eval_frame")
+    loaders = importlib.import_module("rulegrad.utils.data.dataloader")
+    assert not isinstance(rg.nn.Linear(1, 1), frames.OptimizedModule)
+    assert not isinstance(iter(loaders.DataLoader([1])), loaders._BaseDataLoaderIter)
+    for wrong in (lambda: placements.DTensor(), lambda: extension.load("x", [])):
+        with pytest.raises(ConfigError):
+            wrong()
+
+
+def test_where_elements_are() -> None:
+    x = Tensor(x_of_floats := np.ones(3, np.float32), device="numpy")
+    assert x.data_ptr() == x.detach().data_ptr() == x.untyped_storage().data_ptr() != x.add(1).data_ptr()
+    assert x.untyped_storage().nbytes() == x_of_floats.nbytes and Tensor([]).data_ptr() == 0
+    assert isinstance(x.untyped_storage(), rg.UntypedStorage) and x.layout == rg.strided and x._version == 0
+    y = (x.requires_grad_() * 2).sum()
+    assert y.grad_fn is not None and "Backward" in y.grad_fn.name() and x.grad_fn is None
+    assert y.grad_fn.next_functions == () and not x.is_conj() and not x.is_pinned() and x.to_dense() is x
+    out = Tensor.zeros(2, 2)
+    assert rg.eye(2, out=out) is out and out.tolist() == [[1, 0], [0, 1]]

@@ -42,8 +42,10 @@ class DataLoader:
     or one of `multiprocessing.get_context`. worker_init_fn(number) is called in a worker when it starts.
     persistent_workers: they stay from epoch to epoch. timeout: seconds to wait for a batch, 0 for no limit.
 
-    device: where the tensors are; the default device without it. A batch that is ready before it is asked for is
-    uploaded while the device computes on the one before. In workers that are processes tensors are on `numpy`.
+    pin_memory, pin_memory_device, in_order: PyTorch's, which change nothing: batches come in order, and are uploaded
+    from where they are. device: where the tensors are; the default device without it. A batch that is ready before it
+    is asked for is uploaded while the device computes on the one before. In workers that are processes tensors are on
+    `numpy`.
 
     Random numbers in workers depend on the epoch and the batch, not on the number of workers (of an iterable data set:
     on the worker too). An exception in a worker is raised here, with the worker's traceback as its cause. Raises
@@ -64,6 +66,7 @@ class DataLoader:
         batch_sampler: Iterable[Any] | None = None,
         num_workers: int = 0,
         collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
@@ -72,12 +75,16 @@ class DataLoader:
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
         device: str | None = None,
         worker_type: Literal["process", "thread"] = "process",
     ) -> None:
         self.dataset, self.num_workers, self.drop_last = dataset, num_workers, drop_last
         self.timeout, self.worker_init_fn, self.generator = timeout, worker_init_fn, generator
-        self.prefetch_factor = 2 if prefetch_factor is None else prefetch_factor
+        self.pin_memory, self.pin_memory_device, self.in_order = pin_memory, pin_memory_device, in_order
+        self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
+        self.multiprocessing_context = multiprocessing_context
         self.persistent_workers, self.device, self.worker_type = persistent_workers, device, worker_type
         self._iterable = isinstance(dataset, IterableDataset)
         self._check(prefetch_factor, multiprocessing_context)
@@ -94,7 +101,7 @@ class DataLoader:
     def _check(self, prefetch_factor: int | None, context: Any) -> None:
         if self.worker_type not in ("process", "thread"):
             raise ConfigError(f"DataLoader: worker_type={self.worker_type!r}; use process or thread")
-        if self.num_workers < 0 or self.timeout < 0 or self.prefetch_factor < 1:
+        if self.num_workers < 0 or self.timeout < 0 or (self.prefetch_factor or 1) < 1:
             raise ConfigError(
                 f"DataLoader: num_workers={self.num_workers}, timeout={self.timeout}, prefetch_factor="
                 f"{self.prefetch_factor}; use numbers of 0 or more, and a prefetch_factor of 1 or more"
@@ -262,7 +269,8 @@ class DataLoader:
     ) -> Iterator[Any]:
         """The batches in order. As many as `prefetch_factor` says are being made by each worker."""
         tasks = self._tasks(key, first)
-        for task in islice(tasks, self.prefetch_factor * len(workers)):
+        ahead = self.prefetch_factor or 1
+        for task in islice(tasks, ahead * len(workers)):
             number = task.number // len(workers) if self._iterable else task.number
             self._ask(pending, workers[task.number % len(workers)], Task(key, number, task.indices))
         while pending:
@@ -271,7 +279,7 @@ class DataLoader:
             if isinstance(batch, End):
                 continue  # what else this worker was asked for gives the same answer
             if self._iterable:
-                self._ask(pending, asked.worker, Task(key, asked.task.number + self.prefetch_factor))
+                self._ask(pending, asked.worker, Task(key, asked.task.number + ahead))
             elif (following := next(tasks, None)) is not None:
                 self._ask(pending, asked.worker, following)
             if pending:

@@ -44,6 +44,9 @@ class Module(walking.Walked):
     ((3, 2), ['hidden.weight', 'hidden.bias', 'output.weight', 'output.bias'])
     """
 
+    #: Whether the bases that a class names after this one are initialized by `__init__`; a program may say so.
+    call_super_init = False
+
     _training = True
     _hooks: tuple[Callable[..., Any], ...] = ()
     _pre_hooks: tuple[Callable[..., Any], ...] = ()
@@ -55,6 +58,14 @@ class Module(walking.Walked):
     _modules = HeldBy()
     _parameters = HeldBy("parameter")
     _buffers = HeldBy("buffer", "temporary")
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        """Nothing is to be done before attributes are set; other bases of a class are initialized by the class."""
+        if self.call_super_init:
+            super().__init__(*arguments, **more)
+        elif arguments or more:
+            given = ", ".join([*map(repr, arguments), *more])
+            raise TypeError(f"{type(self).__name__}.__init__() has arguments that nobody takes: {given}")
 
     def forward(self, *arguments: Any, **more: Any) -> Any:
         """The computation of a call."""

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["AbsentDtype", "FakeTensor", "SymBool", "SymFloat", "SymInt", "TensorType", "get_proxy_mode", "is_fake"]
+from rulegrad.tensor.addresses import UntypedStorage
+
+__all__ = [
+    "AbsentDtype", "FakeTensor", "SymBool", "SymFloat", "SymInt", "TensorType", "TypedStorage", "UntypedStorage",
+    "get_proxy_mode", "is_fake",
+]  # fmt: skip
 
 
 class SymInt:
@@ -21,6 +26,10 @@ class SymBool:
 
 class TensorType:
     """The type of a tensor to PyTorch's script compiler: nothing is one."""
+
+
+class TypedStorage:
+    """Memory of PyTorch with a dtype: nothing is one."""
 
 
 class FakeTensor:

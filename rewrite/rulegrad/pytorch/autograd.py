@@ -15,6 +15,7 @@ from rulegrad.tensor.tensor import Tensor
 
 __all__ = [
     "Function",
+    "FunctionCtx",
     "Variable",
     "backward",
     "enable_grad",
@@ -48,6 +49,9 @@ class Context:
 
     def set_materialize_grads(self, value: bool) -> None:
         """For programs of PyTorch: gradients that `backward` is given are zeros where there are none."""
+
+
+FunctionCtx = Context
 
 
 class Function:

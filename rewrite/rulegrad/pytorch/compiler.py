@@ -40,3 +40,7 @@ TransformGetItemToIndex = nullcontext
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
     """Nothing: a mark of a tensor that is changed in place, which captures here follow."""
+
+
+class OptimizedModule:
+    """A module that PyTorch has compiled: nothing is one, as `rulegrad.compile` gives the module itself."""

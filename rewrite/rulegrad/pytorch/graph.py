@@ -7,12 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from rulegrad.errors import ConfigError
+from rulegrad.tensor.autograd import Node
 
 __all__ = ["Node", "save_on_cpu", "saved_tensors_hooks"]
-
-
-class Node:
-    """For annotations: a step of a gradient; nothing is one."""
 
 
 @contextmanager

@@ -108,6 +108,53 @@ class _Namespace:
         return found
 
 
+class _Overload:
+    """`torch.ops.aten.NAME.default`: the function of `torch` of that name."""
+
+    def __init__(self, packet: _Packet, name: str) -> None:
+        self._packet, self._overload = packet, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._packet(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"aten.{self._packet._name}.{self._overload}"
+
+
+class _Packet:
+    """`torch.ops.aten.NAME`: its overloads are one function here, which finds out by itself what it is given."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> _Overload:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = _Overload(self, name)
+        setattr(self, name, found)
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What `torch.NAME` gives. Raises ConfigError where there is none."""
+        import rulegrad  # late: this is a module below it
+
+        function = getattr(rulegrad, self._name, None) or getattr(rulegrad.Tensor, self._name, None)
+        if function is None:
+            raise ConfigError(f"torch.ops.aten.{self._name}: there is no function of this name; use those of rulegrad")
+        return function(*args, **kwargs)
+
+
+class _Aten(_Namespace):
+    """PyTorch's own operations, which programs name where they say what their tensors do."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = _Packet(name)
+        setattr(self, name, found)
+        return found
+
+
 class _Operations:
     """`torch.ops`: the operations by their namespaces."""
 
@@ -115,6 +162,9 @@ class _Operations:
         if name.startswith("__"):
             raise AttributeError(name)
         return _Namespace(name)
+
+    def __init__(self) -> None:
+        self.aten = _Aten("aten")
 
 
 ops = _Operations()

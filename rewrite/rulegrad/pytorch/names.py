@@ -131,7 +131,9 @@ def _making(method: Callable[..., Any]) -> Callable[..., Any]:
     takes_dtype = "dtype" in inspect.signature(method).parameters
 
     @functools.wraps(method)
-    def function(*arguments: Any, dtype: Any = None, requires_grad: bool = False, **more: Any) -> Any:
+    def function(*arguments: Any, dtype: Any = None, requires_grad: bool = False, out: Any = None, **more: Any) -> Any:
+        if out is not None:
+            return _put(function(*arguments, dtype=dtype, **more), out)
         given = {key: value for key, value in more.items() if key not in _FOR_MEMORY}
         if dtype is None:
             new = method(*arguments, **given)
@@ -235,7 +237,7 @@ _VALUES: Final[dict[str, Any]] = {
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
     "_assert_async": check_all, "SymBool": absent.SymBool, "SymFloat": absent.SymFloat, "SymInt": absent.SymInt,
-    "TensorType": absent.TensorType,
+    "TensorType": absent.TensorType, "TypedStorage": absent.TypedStorage, "UntypedStorage": absent.UntypedStorage,
     **absent.DTYPES,
     "meshgrid": meshgrid, "set_grad_enabled": set_grad_enabled, "asarray": as_tensor, "from_dlpack": from_dlpack,
     "get_autocast_gpu_dtype": get_autocast_dtype, "is_autocast_cpu_enabled": is_autocast_enabled,

@@ -18,7 +18,7 @@ activation adaptive batchnorm channelshuffle container conv distance dropout fla
 module normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils
 """
 _OPTIMIZERS: Final = "adadelta adagrad adam adamw asgd nadam optimizer radam rmsprop rprop sgd"
-_DATA: Final = "_utils _utils.collate dataloader dataset distributed sampler"
+_DATA: Final = "_utils _utils.collate dataset distributed sampler"
 _DISTRIBUTIONS: Final = """
 bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet distribution exp_family exponential
 fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal independent inverse_gamma kl
@@ -36,7 +36,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "_C": ("pytorch.internals",),
     "__config__": ("pytorch.configuration",),
     "_dynamo": ("pytorch.compiler",),
-    **{f"_dynamo.{name}": ("pytorch.compiler",) for name in ("_trace_wrapped_higher_order_op", "utils")},
+    **{f"_dynamo.{name}": ("pytorch.compiler",) for name in ("_trace_wrapped_higher_order_op", "eval_frame", "utils")},
     "backends": ("pytorch.backends",),
     **{f"backends.{name}": ("pytorch.backends",) for name in ("cuda", "cudnn", "mkldnn", "mps", "opt_einsum")},
     "compiler": ("pytorch.compiler",),
@@ -44,6 +44,8 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "cpu.amp": ("amp",),
     "cuda.amp": ("amp",),
     **{f"distributed.{name}": ("pytorch.processes",) for name in ("device_mesh", "distributed_c10d", "nn")},
+    **{f"distributed.{name}": ("pytorch.placements",) for name in ("_tensor", "fsdp", "tensor")},
+    "distributed.fsdp.fully_sharded_data_parallel": ("pytorch.placements",),
     "distributions": ("pytorch.distributions",),
     "distributions.constraint_registry": ("pytorch.distributions.constraint_registry",),
     "distributions.constraints": ("pytorch.distributions.constraints",),
@@ -79,6 +81,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "random": ("pytorch.random",),
     "_subclasses": ("pytorch.absent",),
     "_subclasses.fake_tensor": ("pytorch.absent",),
+    "storage": ("pytorch.absent",),
     "testing": ("pytorch.testing",),
     "types": ("pytorch.bases",),
     "utils": (),
@@ -89,6 +92,8 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "utils.checkpoint": ("nn.utils", "pytorch.random"),
     "utils.data": ("data",),
     **{f"utils.data.{name}": ("data",) for name in _DATA.split()},
+    "utils.data.dataloader": ("data", "pytorch.loaders"),
+    "utils.cpp_extension": ("pytorch.cpp_extension",),
     "utils.dlpack": ("pytorch.dlpack",),
 }
 

@@ -221,6 +221,35 @@ def is_leaf(self: Tensor) -> bool:
     return self._leaf or not self.requires_grad
 
 
+class Node:
+    """That a tensor comes from an operation; the compiler makes gradients of graphs, not of PyTorch's steps."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def name(self) -> str:
+        """A name for people."""
+        return self._name
+
+    @property
+    def next_functions(self) -> tuple[Any, ...]:
+        """Nothing: the steps before are not known."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"<{self._name}>"
+
+
+def grad_fn(self: Tensor) -> Node | None:
+    """Something where gradients flow through the tensor to others, None where not, as programs ask.
+
+    >>> x = Tensor([1.0], requires_grad=True)
+    >>> x.grad_fn is None, (x * 2).grad_fn is None
+    (True, False)
+    """
+    return None if is_leaf(self) else Node(f"{self.uop.op.title()}Backward0")
+
+
 def retains_grad(self: Tensor) -> bool:
     """Whether `retain_grad` was called.
 

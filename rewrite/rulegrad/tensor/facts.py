@@ -148,6 +148,33 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return self.cast(other.dtype)
 
 
+def layout(self: Tensor) -> str:
+    """How the elements lie: `strided`, always.
+
+    >>> Tensor([1.0]).layout
+    'strided'
+    """
+    return "strided"
+
+
+def version(self: Tensor) -> int:
+    """How often the tensor was changed in place.
+
+    >>> Tensor([1.0]).add_(1)._version
+    1
+    """
+    return self._changes
+
+
+def is_no_mark(self: Tensor) -> bool:
+    """False: values are computed where PyTorch marks a tensor as negative or conjugate.
+
+    >>> Tensor([1j]).conj().is_conj()
+    False
+    """
+    return False
+
+
 def is_shared(self: Tensor) -> bool:
     """False: no tensor's memory is that of other processes, too.
 

@@ -19,6 +19,7 @@ import numpy as np
 from rulegrad.errors import DtypeError
 from rulegrad.support import forks
 from rulegrad.tensor.axes import whole_number
+from rulegrad.tensor.device_names import named
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -36,7 +37,9 @@ class Generator:
     [True, True, True]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: str | None = None) -> None:
+        """device: PyTorch's; the numbers are the same on each."""
+        self.device = named(device or "cpu")
         self._lock = forks.lock(waits=True)
         self._seed = int.from_bytes(os.urandom(8), "little")
         self._drawn = 0

@@ -25,7 +25,6 @@ from rulegrad.tensor import (
     cumulative,
     dlpack,
     elementwise,
-    facts,
     functions,
     gathering,
     hooks,
@@ -50,6 +49,7 @@ from rulegrad.tensor import (
 from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.casts import conversion
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.fact_methods import FactMethods
 from rulegrad.tensor.history import GradientPoint
 from rulegrad.tensor.inplace import in_place, with_in_place
 from rulegrad.tensor.layer_methods import LayerMethods
@@ -57,7 +57,7 @@ from rulegrad.tensor.special_methods import SpecialMethods
 from rulegrad.tensor.table import attribute, name_methods
 
 
-class Tensor(LayerMethods):
+class Tensor(FactMethods, LayerMethods):
     """A lazy array on a device, with NumPy's operations and PyTorch's gradients.
 
     Operations build a graph of nodes (`.uop`); `realize`, `numpy`, `item`, `print` and the like compute it.
@@ -88,23 +88,6 @@ class Tensor(LayerMethods):
         finally:
             cls.training = before
 
-    # facts
-    numel = nelement = facts.numel
-    dim = facts.dim
-    element_size = facts.element_size
-    is_floating_point = facts.is_floating_point
-    is_contiguous = facts.is_contiguous
-    stride = facts.stride
-    storage_offset = facts.storage_offset
-    type = facts.type
-    type_as = facts.type_as
-    is_complex = facts.is_complex
-    is_signed = facts.is_signed
-    is_nonzero = facts.is_nonzero
-    ndimension = facts.ndimension
-    is_shared = facts.is_shared
-    is_inference = facts.is_inference
-
     # values and devices
     realize = values.realize
     numpy = values.numpy
@@ -113,7 +96,7 @@ class Tensor(LayerMethods):
     to = values.to
     cpu = values.cpu
     cuda = values.cuda
-    pin_memory = share_memory_ = resolve_conj = resolve_neg = values.itself
+    pin_memory = share_memory_ = to_dense = resolve_conj = resolve_neg = values.itself
     assign = values.assign
 
     # dtypes
@@ -571,8 +554,6 @@ class Tensor(LayerMethods):
     mH = attribute(movement.matrices_adjoint)  # noqa: N815  (PyTorch's name)
     H = attribute(movement.matrix_adjoint)
     is_leaf = attribute(autograd.is_leaf)
-    is_cuda = attribute(facts.is_on_cuda)
-    is_meta = is_mps = is_nested = is_quantized = is_sparse = is_sparse_csr = attribute(facts.is_never)
     retains_grad = attribute(autograd.retains_grad)
     data = attribute(autograd.data, autograd.set_data)
 
@@ -591,6 +572,6 @@ class Tensor(LayerMethods):
     cdouble = conversion("complex128", "cdouble")
 
 
-name_methods("Tensor", SpecialMethods, LayerMethods, Tensor)
+name_methods("Tensor", SpecialMethods, FactMethods, LayerMethods, Tensor)
 autocasting.apply_table(SpecialMethods, LayerMethods, Tensor)
 eager.connect(TensorCore, Tensor, Buffer, GradientPoint, View)
