@@ -360,6 +360,6 @@ def test_leaving_a_loop_early_ends_the_workers() -> None:
 
 
 def test_arguments_are_in_pytorchs_places():
-    loader = DataLoader(range(5), 2, False, None, None, 0, None, True, True, pin_memory_device="", in_order=False)
+    loader = data.DataLoader(range(5), 2, False, None, None, 0, None, True, True, pin_memory_device="", in_order=False)
     assert len(loader) == 2 and loader.pin_memory and loader.drop_last and loader.prefetch_factor is None
-    assert DataLoader(range(5), num_workers=1).prefetch_factor == 2
+    assert data.DataLoader(range(5), num_workers=1).prefetch_factor == 2

@@ -96,6 +96,10 @@ class _Trace:
     def is_known(self, uop: UOp) -> bool:
         return False
 
+    def is_inside(self, tensor: Any) -> bool:
+        """Whether it was computed; arguments and weights are buffers."""
+        return bool(tensor._uop.op != "BUFFER")
+
 
 def _placeholder(arg: Any) -> Tensor:
     """A tensor like an argument, with a buffer of its own and no values."""

@@ -9,6 +9,7 @@ Where nobody else holds the base, a view is a tensor like any other from the nex
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,17 +30,20 @@ _REPEATED: Final = "several of its elements are one place in memory, as expand, 
 _LENT: Final = "its memory belongs to an array of another library, which would keep its values"
 
 
+_numbers = itertools.count()
+
+
 class View:
     """How a tensor is a part of another."""
 
-    __slots__ = ("base", "changes", "detached", "obstacle", "of_leaf", "root", "shape", "steps")
+    __slots__ = ("base", "changes", "detached", "moved", "number", "obstacle", "of_leaf", "root", "shape", "steps")
 
     def __init__(
         self,
         base: TensorCore | None,
         steps: tuple[Step, ...],
-        detached: bool,
-        obstacle: str,
+        detached: bool = False,
+        obstacle: str = "",
         shape: tuple[int, ...] | None = None,
     ) -> None:
         self.base = base  # None: of nobody any more, but the obstacle stays
@@ -55,6 +59,9 @@ class View:
         self.of_leaf = False
         #: The base's when the first movement was made: `unsqueeze_` may have given it another one since.
         self.shape = shape
+        #: Counts views; and where views of this tensor that were made before one of them go on, see `move`.
+        self.number = next(_numbers)
+        self.moved: tuple[int, TensorCore] | None = None
         if base is not None:
             self.root, self.changes, self.of_leaf = base._uop, base._changes, base._leaf
             self.shape = shape or base.shape
@@ -74,7 +81,16 @@ class View:
     def is_alone(self) -> bool:
         """Whether nobody but this view holds the base, which is not a view itself."""
         # The second reference is the argument's.
-        return self.base is not None and self.base._view is None and sys.getrefcount(self.base) == 2
+        alone = self.base is not None and self.base._view is None and sys.getrefcount(self.base) == 2
+        return alone and self.moved is None
+
+    def follow(self) -> None:
+        """Go on to where the base has left its elements, where it has other ones, or the same in another order."""
+        while self.base is not None and self.base._view is not None:
+            moved = self.base._view.moved
+            if moved is None or moved[0] < self.number:
+                return
+            self.base = moved[1]
 
 
 def obstacle_of(op: str) -> str:
@@ -108,6 +124,29 @@ def reshape(tensor: TensorCore, shape: tuple[int, ...]) -> None:
     tensor._uop = UOp("RESHAPE", (tensor.uop,), shape=shape)
 
 
+def move(tensor: TensorCore, step: Step | None) -> None:
+    """Give a tensor its elements in another order, by a movement; without one it gets other elements afterwards.
+
+    A tensor takes the elements over as they are. It is the base of this one from now on, and of its views: these find
+    it by the number, which is above theirs.
+    """
+    renew(tensor)
+    link = tensor._view
+    if link is not None and link.base is not None and not (link.detached or link.obstacle):
+        if step is not None:
+            link.steps = (*link.steps, step)
+        else:
+            leave(tensor)
+    else:
+        base = tensor._new(tensor.uop, tensor._history, tensor._device)
+        base._view, base._changes, base._requires_grad = link, tensor._changes, tensor._requires_grad
+        tensor._view = View(None, ()) if step is None else View(base, (step,))
+        tensor._view.moved = tensor._view.number, base
+        tensor._history = None if step is not None else tensor._history
+    if step is not None:
+        tensor._uop = UOp(step[0], (tensor._uop,), **step[2])
+
+
 def mark_borrowed(tensor: TensorCore) -> None:
     """Mark a tensor in the memory of another library's array."""
     tensor._view = View(None, (), False, _LENT)
@@ -133,6 +172,7 @@ def renew(tensor: TensorCore) -> None:
     link = tensor._view
     if link is None or link.base is None:
         return
+    link.follow()
     base = link.base
     if link.detached:
         renew(base)
@@ -179,6 +219,8 @@ def is_same_view(first: TensorCore, second: TensorCore) -> bool:
     one, other = first._view, second._view
     if one is None or other is None or one.detached or other.detached:
         return False
+    one.follow()
+    other.follow()
     return one.base is not None and one.base is other.base and one.path() == other.path()
 
 

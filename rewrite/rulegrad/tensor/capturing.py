@@ -41,6 +41,10 @@ class Trace(Protocol):
         """`owner.name` was read: a replay needs it to be the same."""
         ...
 
+    def is_inside(self, tensor: Any) -> bool:
+        """Whether a tensor was made in this trace."""
+        ...
+
     def is_known(self, uop: UOp) -> bool:
         """Whether the values of a graph are the same in each replay, so they may be asked for."""
         ...
@@ -57,6 +61,11 @@ current = _Current()
 def is_tracing() -> bool:
     """Whether values wait for the end of a trace."""
     return current.trace is not None
+
+
+def is_of_outside(tensor: Any) -> bool:
+    """Whether a trace has a tensor that was made before it."""
+    return current.trace is not None and not current.trace.is_inside(tensor)
 
 
 @contextmanager

@@ -7,13 +7,15 @@ of another value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rulegrad.errors import CaptureError, DtypeError, GradientError, ShapeError
-from rulegrad.tensor.aliasing import check_writable, leaf_behind, reshape, write
-from rulegrad.tensor.capturing import is_tracing
+from rulegrad.tensor.aliasing import check_writable, leaf_behind, move, reshape, write
+from rulegrad.tensor.axes import integers, one_axis
+from rulegrad.tensor.capturing import is_of_outside
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.storage import is_weak_scalar
@@ -95,12 +97,86 @@ def squeeze_(self: Tensor, axis: Any = None, *, dim: Any = None) -> Tensor:
     return _with_shape(self, self.squeeze(axis, dim=dim).shape, "squeeze_")
 
 
-def _with_shape(self: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
-    _check_gradient(self, name)
-    if is_tracing() and self._uop.op == "BUFFER":
-        raise CaptureError(f"jit: {name} changes the shape of a tensor that the function was given; use {name[:-1]}()")
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """`transpose` in place: two axes are exchanged. Views of it, and what it is a view of, keep theirs.
+
+    Raises CaptureError inside a captured function for a tensor of outside, GradientError for a leaf with a gradient.
+
+    >>> x = Tensor([[1, 2, 3]])
+    >>> x.transpose_(0, 1).shape, x.shape
+    ((3, 1), (3, 1))
+    """
+    return _exchanged(self, dim0, dim1, "transpose_")
+
+
+def t_(self: Tensor) -> Tensor:
+    """`t` in place: the transpose of a matrix, as `transpose_`. Raises ShapeError for more axes.
+
+    >>> Tensor([[1, 2, 3]]).t_().tolist()
+    [[1], [2], [3]]
+    """
+    if self.ndim > 2:
+        raise ShapeError(f"t_: the shape {self.shape} has more than two axes; use transpose_(dim0, dim1)")
+    return self if self.ndim < 2 else _exchanged(self, 0, 1, "t_")
+
+
+def _exchanged(self: Tensor, dim0: int, dim1: int, name: str) -> Tensor:
+    order = list(range(self.ndim))
+    first, second = (one_axis(dim, self.ndim, name) for dim in (dim0, dim1))
+    order[first], order[second] = second, first
+    _check_shape_change(self, name, f"{name[:-1]}()")
+    if first != second:
+        move(self, ("PERMUTE", None, {"order": tuple(order)}))
+    return self
+
+
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Another shape in place: the elements in C order, as many as there is place for, and zeros behind them.
+
+    With as many elements as before, views of it show them still; otherwise they keep those of before for themselves.
+    Raises GradientError for a tensor with a gradient, CaptureError inside a captured function for one of outside.
+
+    >>> Tensor([[1, 2], [3, 4]]).resize_(3).tolist(), Tensor([1.0]).resize_(1, 2).tolist()
+    ([1, 2, 3], [[1.0, 0.0]])
+    """
+    shape = tuple(integers(sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes, "resize_"))
+    if self.requires_grad:
+        raise GradientError("resize_: this tensor requires a gradient; use reshape, or detach it first")
+    count = math.prod(shape)
+    if count == self.size:
+        return _with_shape(self, shape, "resize_", "reshape()")
+    _check_shape_change(self, "resize_", "reshape() and cat()")
+    kept = self.flatten()[:count]
+    more = self.__class__.zeros(count - kept.size, dtype=self.dtype, device=self.device)
+    values = self.__class__.cat([kept, more]).reshape(shape)
+    move(self, None)
+    self._uop = values.uop
+    self._history = values._past()
+    self._changes += 1
+    return self
+
+
+def resize_as_(self: Tensor, other: Tensor, memory_format: Any = None) -> Tensor:
+    """`resize_` to the shape of another tensor.
+
+    >>> Tensor([[1, 2], [3, 4]]).resize_as_(Tensor([0, 0])).tolist()
+    [1, 2]
+    """
+    return resize_(self, other.shape)
+
+
+def _with_shape(self: Tensor, shape: tuple[int, ...], name: str, instead: str = "") -> Tensor:
+    _check_shape_change(self, name, instead or f"{name[:-1]}()")
     reshape(self, tuple(shape))
     return self
+
+
+def _check_shape_change(self: Tensor, name: str, instead: str) -> None:
+    _check_gradient(self, name)
+    if self._leaf and self._requires_grad and name not in ("unsqueeze_", "squeeze_"):
+        raise GradientError(f"{name}: this tensor is a leaf that requires a gradient; write x.data = x.data.{instead}")
+    if is_of_outside(self):
+        raise CaptureError(f"jit: {name} changes the shape of a tensor that the function was given; use {instead}")
 
 
 def fill_(self: Tensor, value: Operand) -> Tensor:

@@ -259,6 +259,9 @@ class Tensor(FactMethods, LayerMethods):
     shrink = movement.shrink
     flip = movement.flip
     transpose = swapdims = swapaxes = movement.transpose
+    transpose_ = swapdims_ = swapaxes_ = inplace.transpose_
+    resize_ = inplace.resize_
+    resize_as_ = inplace.resize_as_
     squeeze, squeeze_ = movement.squeeze, inplace.squeeze_
     unsqueeze, unsqueeze_ = movement.unsqueeze, inplace.unsqueeze_
     flatten = ravel = movement.flatten
@@ -274,7 +277,7 @@ class Tensor(FactMethods, LayerMethods):
     fliplr = movement.fliplr
     flipud = movement.flipud
     sum_to_size = movement.sum_to_size
-    t = movement.t
+    t, t_ = movement.t, inplace.t_
     adjoint = movement.adjoint
 
     # joining
