@@ -25,3 +25,15 @@ def wrap(function: _Function) -> _Function:
     True
     """
     return function
+
+
+class GraphModule:
+    """A module that PyTorch's tracer has made: nothing is one."""
+
+
+class Proxy:
+    """A value of PyTorch's tracer: nothing is one."""
+
+
+class Tracer:
+    """PyTorch's tracer of modules: nothing is one; `rulegrad.jit` captures functions."""

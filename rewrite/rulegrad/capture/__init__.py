@@ -12,10 +12,24 @@ def _marked(function: Any = None, *arguments: Any, **more: Any) -> Any:
     return function if callable(function) else lambda function: function
 
 
+class ScriptModule:
+    """A module that PyTorch has compiled from its text: nothing is one."""
+
+
+class ScriptFunction:
+    """A function that PyTorch has compiled from its text: nothing is one."""
+
+
+class TracerWarning(Warning):
+    """What PyTorch's tracer warns of; nothing here does."""
+
+
 # Sources written for `torch.jit` ask whether they are compiled from text, mark what should be or not, and annotate for
 # it: functions stay as they are.
 vars(jit).update(
     is_scripting=lambda: False, is_tracing=lambda: False, Final=Final, annotate=lambda kind, value: value,
+    ScriptModule=ScriptModule, RecursiveScriptModule=ScriptModule, ScriptFunction=ScriptFunction,
+    TracerWarning=TracerWarning, Attribute=lambda value, type: value, trace=lambda func, *arguments, **more: func,
     isinstance=isinstance, script=lambda obj, *arguments, **more: obj,
     **dict.fromkeys(
         (

@@ -142,7 +142,7 @@ from rulegrad.nn._pooling import (
 )
 from rulegrad.nn._quantize import quantize
 from rulegrad.nn._quantized import QuantizedLinear, QuantizedMatrix
-from rulegrad.nn._recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from rulegrad.nn._recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from rulegrad.nn._shuffle import (
     ChannelShuffle,
     Fold,
@@ -285,7 +285,9 @@ __all__ = [
     "QuantizedLinear",
     "QuantizedMatrix",
     "RMSNorm",
+    "RNNBase",
     "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",

@@ -49,7 +49,7 @@ def _step(kind: str, inputs: Tensor, state: State, weights: _Weights) -> State:
 _GATES = {"LSTM": 4, "GRU": 3, "tanh": 1, "relu": 1}
 
 
-class _Recurrent(Described):
+class RNNBase(Described):
     """Base of RNN, LSTM and GRU: layers over layers, in one direction or both."""
 
     _kind: str
@@ -82,7 +82,7 @@ class _Recurrent(Described):
             for suffix in self._suffixes(layer):
                 for name, shape in shapes.items():
                     setattr(self, f"{name}_{suffix}", init.bounded(shape, bound, device, dtype))
-        init.settle(self, _Recurrent)
+        init.settle(self, RNNBase)
 
     def reset_parameters(self) -> None:
         """Draw the first values of the parameters anew."""
@@ -148,7 +148,7 @@ class _Recurrent(Described):
         return Tensor.stack(steps[::-1] if backwards else steps), state
 
 
-class RNN(_Recurrent):
+class RNN(RNNBase):
     """`tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)` along a sequence, or relu instead of tanh.
 
     Input (length, batch, input_size), or (batch, length, input_size) with `batch_first`, or without a batch. Returns
@@ -186,7 +186,7 @@ class RNN(_Recurrent):
         return outputs, last[0]
 
 
-class GRU(_Recurrent):
+class GRU(RNNBase):
     """Gated recurrent units (Cho et al. 2014), with the gates in the order reset, update, new; otherwise as `RNN`.
 
     >>> from rulegrad import nn
@@ -218,7 +218,7 @@ class GRU(_Recurrent):
         return outputs, last[0]
 
 
-class LSTM(_Recurrent):
+class LSTM(RNNBase):
     """Long short-term memory (Hochreiter and Schmidhuber 1997), gates in the order input, forget, cell, output.
 
     The states are pairs (hidden, cell); otherwise as `RNN`. With `proj_size` the hidden states are multiplied by
@@ -259,7 +259,7 @@ class LSTM(_Recurrent):
         return outputs, (last[0], last[1])
 
 
-class _Cell(Described):
+class RNNCellBase(Described):
     """Base of the cells: the weights of one step."""
 
     _kind: str
@@ -279,7 +279,7 @@ class _Cell(Described):
         self.weight_hh = init.bounded((rows, hidden_size), bound, device, dtype)
         self.bias_ih = init.bounded((rows,), bound, device, dtype) if bias else None
         self.bias_hh = init.bounded((rows,), bound, device, dtype) if bias else None
-        init.settle(self, _Cell)
+        init.settle(self, RNNCellBase)
 
     def reset_parameters(self) -> None:
         """Draw the first values of the parameters anew."""
@@ -297,7 +297,7 @@ class _Cell(Described):
         return _step(self._kind, inputs, state, _Weights(self.weight_hh, self.bias_hh))
 
 
-class RNNCell(_Cell):
+class RNNCell(RNNCellBase):
     """One step of `RNN`: from (batch, input_size) and (batch, hidden_size) to the next (batch, hidden_size).
 
     >>> from rulegrad import nn
@@ -323,7 +323,7 @@ class RNNCell(_Cell):
         return self._next(x, None if hx is None else (hx,))[0]
 
 
-class GRUCell(_Cell):
+class GRUCell(RNNCellBase):
     """One step of `GRU`.
 
     >>> from rulegrad import nn
@@ -338,7 +338,7 @@ class GRUCell(_Cell):
         return self._next(x, None if hx is None else (hx,))[0]
 
 
-class LSTMCell(_Cell):
+class LSTMCell(RNNCellBase):
     """One step of `LSTM`; the state is a pair (hidden, cell).
 
     >>> from rulegrad import nn

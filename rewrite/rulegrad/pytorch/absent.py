@@ -7,8 +7,8 @@ from typing import Any, Final
 from rulegrad.tensor.addresses import UntypedStorage
 
 __all__ = [
-    "AbsentDtype", "FakeTensor", "SymBool", "SymFloat", "SymInt", "TensorType", "TypedStorage", "UntypedStorage",
-    "get_proxy_mode", "is_fake",
+    "AbsentDtype", "FakeTensor", "PyTorchFileReader", "SymBool", "SymFloat", "SymInt", "TensorType", "TypedStorage",
+    "UntypedStorage", "get_proxy_mode", "is_fake",
 ]  # fmt: skip
 
 
@@ -26,6 +26,10 @@ class SymBool:
 
 class TensorType:
     """The type of a tensor to PyTorch's script compiler: nothing is one."""
+
+
+class PyTorchFileReader:
+    """What reads PyTorch's files there: nothing is one; `rulegrad.load` reads them."""
 
 
 class TypedStorage:
@@ -67,6 +71,11 @@ class AbsentDtype:
         return f"torch.{self._name}"
 
 
+#: Classes by their names in `torch`.
+CLASSES: Final[dict[str, type]] = {
+    one.__name__: one
+    for one in (PyTorchFileReader, SymBool, SymFloat, SymInt, TensorType, TypedStorage, UntypedStorage)
+}
 #: By name. `chalf` is `complex32`.
 DTYPES: Final = {
     name: AbsentDtype(name) for name in ("complex32", "float8_e4m3fnuz", "float8_e5m2fnuz", "qint32", "qint8", "quint8")

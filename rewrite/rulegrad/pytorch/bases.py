@@ -6,6 +6,9 @@ from typing import Any
 
 from rulegrad.nn._module import Module
 from rulegrad.nn._normalization import _BatchNorm, _InstanceNorm, _Running
+from rulegrad.nn.state import IncompatibleKeys
+
+_IncompatibleKeys = IncompatibleKeys
 
 __all__ = ["_BatchNorm", "_InstanceNorm", "_Loss", "_NormBase", "_WeightedLoss"]
 

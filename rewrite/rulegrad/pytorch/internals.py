@@ -5,11 +5,48 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["_disabled_torch_function_impl", "_log_api_usage_once"]
+from rulegrad.ir.dtype import DType
+from rulegrad.tensor.tensor import Tensor
+
+__all__ = ["_disabled_torch_function_impl", "_get_default_device", "_get_tracing_state", "_log_api_usage_once"]
 
 
 def _log_api_usage_once(event: str) -> None:
     """Nothing: PyTorch counts here which of its parts are used."""
+
+
+def _get_tracing_state() -> None:
+    """None: PyTorch's tracer is not at work."""
+
+
+def _get_default_device() -> str:
+    """The name of the device of tensors for which none is named."""
+    return str(Tensor.zeros(1).device)
+
+
+#: The class of the class of tensors.
+_TensorMeta = type(Tensor)
+
+
+class _nn:  # noqa: N801  (PyTorch's name)
+    """`torch._C._nn`: what packages call of it."""
+
+    @staticmethod
+    def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+        """The device, the dtype, and the options of a call of `to`; None for what it does not name.
+
+        >>> _nn._parse_to("cpu", dtype="float32")[:2]
+        ('cpu', 'float32')
+        """
+        device, dtype = kwargs.get("device"), kwargs.get("dtype")
+        for one in args:
+            if isinstance(one, Tensor):
+                device, dtype = one.device, one.dtype
+            elif isinstance(one, DType):
+                dtype = one
+            elif isinstance(one, str):
+                device = one
+        return device, dtype, bool(kwargs.get("non_blocking", False)), kwargs.get("memory_format")
 
 
 def _disabled_torch_function_impl(

@@ -19,6 +19,7 @@ import numpy as np
 from rulegrad import cuda
 from rulegrad._core import Size
 from rulegrad.array_api import from_dlpack
+from rulegrad.capture import ScriptModule
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import finfo, iinfo
@@ -40,6 +41,7 @@ from rulegrad.support.torch_names import (
 from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.device_names import device
 from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad, set_grad_enabled
+from rulegrad.tensor.printing import set_printoptions
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -236,8 +238,7 @@ _VALUES: Final[dict[str, Any]] = {
     "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
-    "_assert_async": check_all, "SymBool": absent.SymBool, "SymFloat": absent.SymFloat, "SymInt": absent.SymInt,
-    "TensorType": absent.TensorType, "TypedStorage": absent.TypedStorage, "UntypedStorage": absent.UntypedStorage,
+    "_assert_async": check_all, **absent.CLASSES, "ScriptModule": ScriptModule,
     **absent.DTYPES,
     "meshgrid": meshgrid, "set_grad_enabled": set_grad_enabled, "asarray": as_tensor, "from_dlpack": from_dlpack,
     "get_autocast_gpu_dtype": get_autocast_dtype, "is_autocast_cpu_enabled": is_autocast_enabled,
@@ -246,7 +247,7 @@ _VALUES: Final[dict[str, Any]] = {
     "layout": str, "memory_format": str,
     **dict.fromkeys(("set_float32_matmul_precision", "use_deterministic_algorithms"), _nothing),
     **dict.fromkeys(("are_deterministic_algorithms_enabled", "is_inference_mode_enabled"), _is_off),
-    **{one.__name__: one for one in (frombuffer, get_autocast_dtype, is_autocast_enabled, typename)},
+    **{one.__name__: one for one in (frombuffer, get_autocast_dtype, is_autocast_enabled, set_printoptions, typename)},
     **{one.__name__: one for one in (defaults.get_default_device, defaults.set_default_device)},
     **{one.__name__: one for one in (defaults.get_default_dtype, defaults.set_default_dtype)},
     "set_default_tensor_type": defaults.set_default_tensor_type,

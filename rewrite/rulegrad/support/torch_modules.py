@@ -43,7 +43,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "cpu": ("pytorch.processors",),
     "cpu.amp": ("amp",),
     "cuda.amp": ("amp",),
-    **{f"distributed.{name}": ("pytorch.processes",) for name in ("device_mesh", "distributed_c10d", "nn")},
+    **{f"distributed.{name}": ("pytorch.processes",) for name in ("device_mesh", "distributed_c10d", "nn", "rpc")},
     **{f"distributed.{name}": ("pytorch.placements",) for name in ("_tensor", "fsdp", "tensor")},
     "distributed.fsdp.fully_sharded_data_parallel": ("pytorch.placements",),
     "distributions": ("pytorch.distributions",),
@@ -53,6 +53,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "distributions.transforms": ("pytorch.distributions.transforms",),
     **{f"distributions.{name}": ("pytorch.distributions",) for name in _DISTRIBUTIONS.split()},
     "func": ("pytorch.func",),
+    "futures": ("pytorch.futures",),
     "fx.experimental": (),
     "fx.experimental.proxy_tensor": ("pytorch.absent",),
     "hub": ("pytorch.hub",),
@@ -61,6 +62,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "jit": ("capture",),
     "jit.annotations": ("pytorch.annotations",),
     "library": ("pytorch.library",),
+    "multiprocessing": ("pytorch.multiprocesses",),
     "mps": ("pytorch.metal",),
     "nn.attention.flex_attention": ("pytorch.flex_attention",),
     "nn.attention": ("pytorch.attention",),
@@ -79,6 +81,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "autograd.profiler_util": ("pytorch.profiler_events",),
     "serialization": ("pytorch.serialization",),
     "random": ("pytorch.random",),
+    "_tensor_str": ("tensor.printing",),
     "_subclasses": ("pytorch.absent",),
     "_subclasses.fake_tensor": ("pytorch.absent",),
     "storage": ("pytorch.absent",),
@@ -88,6 +91,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "version": ("pytorch.version",),
     "utils._pytree": ("pytorch.trees",),
     "utils.hooks": ("pytorch.handles",),
+    "utils.flop_counter": ("pytorch.flops",),
     "utils.model_zoo": ("pytorch.hub",),
     "utils.checkpoint": ("nn.utils", "pytorch.random"),
     "utils.data": ("data",),
@@ -135,12 +139,17 @@ class Finder:
             return
         module.__doc__ = f"The names of `torch.{inner}`."
         vars(module)["__getattr__"] = _lookup(module, inner)
+        if inner == "distributions":  # whose classes programs go through
+            found = importlib.import_module("rulegrad.pytorch.distributions")
+            vars(module).update({name: getattr(found, name) for name in found.__all__})
 
 
 def _lookup(module: ModuleType, inner: str) -> Callable[[str], Any]:
     def get(name: str) -> Any:
         if f"{inner}.{name}" in MODULES:
             return importlib.import_module(f"rulegrad.{inner}.{name}")
+        if name == "__all__":
+            return [one for place in MODULES[inner] for one in importlib.import_module(f"rulegrad.{place}").__all__]
         for place in MODULES[inner]:
             found = importlib.import_module(f"rulegrad.{place}")
             if hasattr(found, name) and not name.startswith("__"):

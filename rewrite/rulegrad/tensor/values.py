@@ -21,6 +21,7 @@ from rulegrad.tensor.axes import integers
 from rulegrad.tensor.capturing import must_compute, suspended
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand
+from rulegrad.tensor.printing import values_as_text
 from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.storage import device_name, parts_of, upload
 
@@ -271,6 +272,6 @@ def assign(self: Tensor, value: TensorCore | Array | Sequence[Any]) -> Tensor:
 
 
 def text(self: Tensor) -> str:
-    text = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+    text = values_as_text(self.numpy(), "Tensor(")
     gradient = ", requires_grad=True" if self.requires_grad else ""
     return f"Tensor({text}, dtype={self.dtype}, device={self.device}{gradient})"

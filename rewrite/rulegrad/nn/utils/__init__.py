@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.nn._recompute import checkpoint, checkpoint_sequential
-from rulegrad.nn.utils import parametrizations, parametrize
+from rulegrad.nn.utils import parametrizations, parametrize, prune
 from rulegrad.nn.utils._fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval
 from rulegrad.nn.utils._older_norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from rulegrad.support.torch_modules import modules_below
@@ -27,6 +27,7 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "spectral_norm",

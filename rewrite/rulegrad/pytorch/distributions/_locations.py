@@ -250,6 +250,11 @@ class HalfNormal(Distribution):
         (self.scale,) = self._broadcast(scale)
 
     @property
+    def base_dist(self) -> Normal:
+        """The distribution of the variate with its sign."""
+        return Normal(self.scale.zeros_like(), self.scale)
+
+    @property
     def mean(self) -> Any:
         """The mean."""
         return self.scale * math.sqrt(2 / math.pi)
@@ -271,7 +276,7 @@ class HalfNormal(Distribution):
 
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density, -inf below 0."""
-        found = Normal(self.scale.zeros_like(), self.scale).log_prob(value) + math.log(2)
+        found = self.base_dist.log_prob(value) + math.log(2)
         return (value >= 0).where(found, -math.inf)
 
     def entropy(self) -> Any:

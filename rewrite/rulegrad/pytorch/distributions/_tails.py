@@ -42,7 +42,8 @@ class HalfCauchy(_ByInverse):
         (self.scale,) = self._broadcast(scale)
 
     @property
-    def _both_sides(self) -> Cauchy:
+    def base_dist(self) -> Cauchy:
+        """The distribution of the variate with its sign."""
         return Cauchy(self.scale.zeros_like(), self.scale)
 
     @property
@@ -63,19 +64,19 @@ class HalfCauchy(_ByInverse):
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density, -inf below 0."""
         value = _tensor(value)
-        return (value >= 0).where(self._both_sides.log_prob(value) + math.log(2), -math.inf)
+        return (value >= 0).where(self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value: Any) -> Any:
         """The probability of at most this value."""
-        return 2 * self._both_sides.cdf(value) - 1
+        return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value: Any) -> Any:
         """The value below which is this probability."""
-        return self._both_sides.icdf((value + 1) / 2)
+        return self.base_dist.icdf((value + 1) / 2)
 
     def entropy(self) -> Any:
         """The entropy."""
-        return self._both_sides.entropy() - math.log(2)
+        return self.base_dist.entropy() - math.log(2)
 
 
 class Weibull(_ByInverse):
