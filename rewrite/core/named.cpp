@@ -1,5 +1,6 @@
 #include "named.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
@@ -188,11 +189,25 @@ std::vector<bool> are_above(const std::vector<Handle>& roots, const std::vector<
   return found;
 }
 
-nb::tuple resolved(const std::vector<Handle>& roots) {
+// Whether n is the largest or the smallest of its sources' elements: what gradients compare these with.
+static bool is_extreme(Node* n) {
+  static const uint32_t kinds[] = {uint32_t(find_op("REDUCE")), uint32_t(find_op("SCATTER")), uint32_t(find_op("SCAN"))};
+  static const uint32_t largest = uint32_t(find_op("MAX")), smallest = uint32_t(find_op("MIN"));
+  if (std::find(std::begin(kinds), std::end(kinds), n->op) == std::end(kinds)) return false;
+  for (uint32_t k = 0; k < (n->attrs ? n->attrs->size : 0); k++) {
+    const Value& v = n->attrs->items[k];
+    if (v.tag == Tag::Op && (v.u == largest || v.u == smallest)) return true;
+  }
+  return false;
+}
+
+// As `resolved`; `again`: extremes that are computed although they are in buffers.
+static nb::tuple resolved_but(const std::vector<Handle>& roots, std::vector<Node*>& again) {
   static thread_local SideTable<uint32_t> places;
   static const uint32_t named = uint32_t(find_op("NAMED"));
   std::vector<std::pair<Node*, uint32_t>> stack;
   std::vector<Ref> results, marked;
+  std::vector<Node*> extremes;
   nb::list buffers, found;
   places.begin();
   auto finish = [&](Node* n, Ref result, Ref mark) {
@@ -203,6 +218,10 @@ nb::tuple resolved(const std::vector<Handle>& roots) {
   auto begin = [&](Node* n) {
     if (places.has(n)) return;
     nb::object buffer = buffer_of(n);
+    if (buffer.is_valid() && is_extreme(n)) {
+      if (std::find(again.begin(), again.end(), n) != again.end()) buffer = nb::object();
+      else extremes.push_back(n);
+    }
     if (!buffer.is_valid()) return stack.emplace_back(n, 0), void();
     buffers.append(buffer);
     Ref leaf = nb::cast<Handle&>(buffer.attr("uop")).ref;
@@ -229,9 +248,24 @@ nb::tuple resolved(const std::vector<Handle>& roots) {
       finish(done, std::move(result), std::move(mark));
     }
   }
+  // A kernel that computes the elements again may round them otherwise than the one that the extreme was found in did: none
+  // would be equal to it. So it is found again, too, unless they are in memory.
+  const size_t before = again.size();
+  for (Node* n : extremes)
+    for (uint32_t k = 0; k < n->nsrc; k++)
+      if (const uint32_t* place = places.find(n->src[k]); place && n->src[k]->dtype == n->dtype && results[*place].n->nsrc) {
+        again.push_back(n);
+        break;
+      }
+  if (again.size() > before) return resolved_but(roots, again);
   nb::list graphs;
   for (const Handle& root : roots) graphs.append(Handle{results[*places.find(root.ref.n)]});
   return nb::make_tuple(graphs, buffers, found);
+}
+
+nb::tuple resolved(const std::vector<Handle>& roots) {
+  std::vector<Node*> again;
+  return resolved_but(roots, again);
 }
 
 }  // namespace rulegrad

@@ -479,15 +479,36 @@ def test_hooks_of_load_state_dict():
 
 
 def test_one_name_of_a_tensor_is_enough_in_a_state():
-    """PyTorch does not look into lists, so its states have the other name only; nor have files names of tied weights."""
+    """A list adds no name to what the module holds by itself, as in PyTorch, which does not look into lists."""
     with config(device="numpy"):
         model = nn.Module()
         model.layers, model.first = [nn.Linear(1, 1, bias=False)], None
         model.first = model.layers[0]
         found = model.load_state_dict({"first.weight": Tensor([[2.0]])})
         assert found == ([], []) and model.layers[0].weight.item() == 2.0
-        with pytest.raises(RulegradError, match=r"missing names \['first.weight', 'layers.0.weight'\]"):
+        with pytest.raises(RulegradError, match=r"missing names \['first.weight'\]"):
             model.load_state_dict({})
+
+
+def test_what_is_not_a_part_of_a_module():
+    class Helper:
+        def __init__(self):
+            self.weight, self.layer = nn.Parameter(Tensor([1.0])), nn.Linear(1, 1)
+
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(1, 1), nn.ReLU())
+            self.names = {"first": self.inner[0], "other": nn.Linear(2, 1), "helper": Helper()}
+            self.helper, self.again = Helper(), [self.inner[1]]
+            object.__setattr__(self, "parent", nn.Linear(3, 1))
+
+    with config(device="numpy"):
+        model = Holder()
+        expected = ["inner.0.weight", "inner.0.bias", "names.other.weight", "names.other.bias"]
+        assert list(model.state_dict()) == expected == [name for name, _ in model.named_parameters()]
+        assert [name for name, _ in model.named_modules()] == ["", "inner", "inner.0", "inner.1", "names.other"]
+        assert list(copy.deepcopy(model).state_dict()) == expected and model.parent.weight.shape == (1, 3)
 
 
 def test_inplace_is_in_the_place_of_the_input() -> None:

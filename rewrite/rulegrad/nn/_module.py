@@ -28,8 +28,8 @@ class Module(walking.Walked):
     """The base of models, as in PyTorch: set layers and parameters as attributes, and define `forward`.
 
     Parameters are tensors that require a gradient (or `nn.Parameter`); what else belongs to the state is given to
-    `register_buffer`; other tensors are plain attributes. Layers in lists, tuples and dicts are found too. A module
-    is in training mode until `eval()` is called.
+    `register_buffer`; other tensors are plain attributes. Layers in lists, tuples and dicts are found too, where
+    they have no other name. A module is in training mode until `eval()` is called.
 
     >>> from rulegrad import Tensor, nn
     >>> class Net(nn.Module):
@@ -108,6 +108,8 @@ class Module(walking.Walked):
                     f"{type(self).__name__}.{name} is a parameter, and the new value is none; assign "
                     "nn.Parameter(value), or change the parameter inside no_grad() with .assign(value)"
                 )
+        elif isinstance(value, Module):
+            self.__dict__.setdefault("_kinds", {})[name] = "module"
         elif isinstance(value, UninitializedParameter):
             value.held_by(self, name)
         super().__setattr__(name, value)
@@ -117,11 +119,25 @@ class Module(walking.Walked):
         self.__dict__.get("_kinds", {}).pop(name, None)
 
     def _walked(self) -> Mapping[str, Any]:
-        return {name: part for name, part in self.__dict__.items() if name not in NOT_WALKED}
+        kinds: dict[str, walking.Kind] = self.__dict__.get("_kinds", {})
+        found: dict[str, Any] = {}
+        several = []
+        for name, part in self.__dict__.items():
+            if name in NOT_WALKED or (isinstance(part, Module) and kinds.get(name) != "module"):
+                continue  # a module that `object.__setattr__` has set is no part, as in PyTorch
+            if part is None or isinstance(part, (Tensor, walking.Walked)):
+                found[name] = part
+            elif isinstance(part, (list, tuple, Mapping)):
+                found[name] = part
+                several.append(name)
+        if several:
+            walking.keep_apart(found, several)
+        return found
 
     def _kind_of(self, name: str, tensor: Tensor) -> walking.Kind:
         kinds: dict[str, walking.Kind] = self.__dict__.get("_kinds", {})
-        return kinds.get(name, "plain")
+        kind = kinds.get(name, "plain")
+        return "plain" if kind == "module" else kind
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Set an attribute that is not a parameter, and moves with the module; part of the state if `persistent`.

@@ -6,15 +6,16 @@ tensor counts: as a parameter where it requires a gradient, else as a buffer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, Literal, NamedTuple
 
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.tensor import Tensor
 
-#: "temporary": a buffer that is not part of the state; "plain": an attribute like any other.
-Kind = Literal["parameter", "buffer", "temporary", "plain"]
+#: "temporary": a buffer that is not part of the state; "plain": an attribute like any other; "module" is none of a
+#: tensor.
+Kind = Literal["parameter", "buffer", "temporary", "plain", "module"]
 _ORDER = {"parameter": 0, "buffer": 1, "temporary": 1}
 
 
@@ -62,6 +63,45 @@ def modules(item: Any, path: str = "", above: tuple[Any, ...] = ()) -> Iterator[
                 yield _joined(path, name), part
         else:
             yield from modules(part, _joined(path, name), (*above, item))
+
+
+def keep_apart(parts: dict[str, Any], several: list[str]) -> None:
+    """Take out of a module's lists and dicts, of these names, what it holds under a name of its own.
+
+    In the others of them only tensors, modules, lists and dicts are parts: nobody looks into other objects there.
+    """
+    held: set[int] | None = None
+    for name in several:
+        entries = _entries(parts[name])
+        if not any(isinstance(entry, _LOOKED_INTO) for entry in entries.values()):
+            del parts[name]
+            continue
+        held = _held(part for key, part in parts.items() if key not in several) if held is None else held
+        parts[name] = {
+            key: entry for key, entry in entries.items() if id(entry) not in held and isinstance(entry, _LOOKED_INTO)
+        }
+
+
+_LOOKED_INTO = (Walked, Tensor, list, tuple, Mapping)
+
+
+def _entries(item: Any) -> dict[str, Any]:
+    if isinstance(item, Mapping):
+        return {str(key): part for key, part in item.items()}
+    return {str(place): part for place, part in enumerate(item)}
+
+
+def _held(parts: Iterable[Any]) -> set[int]:
+    """The numbers of modules and tensors that these are, and that are in these modules."""
+    found: set[int] = set()
+    waiting = [part for part in parts if isinstance(part, (Walked, Tensor))]
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in found:
+            found.add(id(part))
+            if isinstance(part, Walked):
+                waiting += [inner for inner in part._walked().values() if isinstance(inner, (Walked, Tensor))]
+    return found
 
 
 def _is_seen(item: Any, above: tuple[Any, ...]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
+from rulegrad.ir.dtype import int64
 from rulegrad.nn._uninitialized import UninitializedBuffer, UninitializedParameter
 from rulegrad.tensor.tensor import Tensor
 
@@ -81,7 +82,8 @@ else:
         Of a tensor it is a view, as in PyTorch: a step of an optimizer changes both.
 
         As an attribute of a `Module` it is found by `parameters` and `state_dict`. `isinstance(x, Parameter)` is also
-        true of every other leaf with a gradient, which a module treats in the same way.
+        true of every other leaf with a gradient, which a module treats in the same way. An int has no gradient, so of
+        `Tensor(n)` it is n elements that are set later, as sources for PyTorch mean it.
 
         >>> from rulegrad import Tensor, nn
         >>> scale = nn.Parameter(Tensor.ones(3))
@@ -90,6 +92,8 @@ else:
         """
 
         def __new__(cls, data: Any, requires_grad: bool = True) -> Tensor:
+            if requires_grad and isinstance(data, Tensor) and data.dtype == int64 and data._uop.op == "CONST":
+                data = Tensor.empty(int(data._uop.attrs["value"]))
             tensor = data.detach() if isinstance(data, Tensor) else Tensor(data)
             tensor.requires_grad = requires_grad
             mark(tensor)

@@ -7,10 +7,11 @@ from typing import Any
 
 from rulegrad import compile as compiling
 from rulegrad.errors import GradientError, ShapeError
+from rulegrad.ir import UOp
 from rulegrad.tensor.autograd import leaf_gradients
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled, no_grad
-from rulegrad.tensor.history import GradientPoint, join, own_node
+from rulegrad.tensor.history import GradientPoint, History, join, own_node
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = [
@@ -200,7 +201,7 @@ def grad(
     given = list(grad_outputs) if isinstance(grad_outputs, (list, tuple)) else [grad_outputs] * len(roots)
     with enable_grad():
         root = _weighted(roots, given)
-        found = [_gradient(root, x) for x in wanted]
+        found = _gradients(root, wanted)
     results = []
     for x, part in zip(wanted, found, strict=True):
         if part is None and materialize_grads:
@@ -227,17 +228,38 @@ def _weighted(roots: Sequence[Any], gradients: Sequence[Any]) -> Any:
     return total
 
 
-def _gradient(root: Any, x: Any) -> Any:
-    """The gradient of a number by a leaf, or by a result; None where it does not depend on it."""
-    start = root.full_like(1.0).uop
-    if x._leaf:
-        found = leaf_gradients(root, start, root._past(), lambda point: point.leaf is not None and point.leaf() is x)
-        parts = [(uop, behind) for leaf, uop, behind in found if leaf is x]
-    else:
-        part = compiling.backward([root.uop], [start], [x.uop])[0]
-        parts = [] if part is None else [(part, join(root._past(), x._past()))]
-    if not parts:
-        return None
-    new = x._new(parts[0][0], parts[0][1], x._device)
+def _gradients(root: Any, wanted: Sequence[Any]) -> list[Any]:
+    """The gradients of a number by leaves, and by results; None where it does not depend on one.
+
+    Those of all leaves are found on one way back, on which the functions of a program are called once each.
+    """
+    start, past = root.full_like(1.0).uop, root._past()
+    leaves = {id(x) for x in wanted if x._leaf}
+    known: dict[int, tuple[UOp, History]] = {}
+    if leaves:
+        since = min(_first_point(x) for x in wanted if x._leaf)
+        behind = leaf_gradients(root, start, past, lambda one: one.leaf is not None and id(one.leaf()) in leaves, since)
+        for leaf, uop, history in reversed(behind):
+            known[id(leaf)] = uop, history
+    results = [x for x in wanted if not x._leaf]
+    parts = compiling.backward([root.uop], [start], [x.uop for x in results]) if results else []
+    for x, part in zip(results, parts, strict=True):
+        if part is not None:
+            known[id(x)] = part, join(past, x._past())
+    return [_tracked_gradient(x, *known[id(x)]) if id(x) in known else None for x in wanted]
+
+
+def _first_point(leaf: Any) -> int:
+    """The number of the first point that has stood for a leaf: 0 where that is not known, as it was changed since.
+
+    A function's `backward` asks for gradients by leaves that it makes itself, and what it is given depends on all that
+    is behind the function: there is no need to go back there, and again for each function that does so.
+    """
+    point = leaf._history
+    return point.number if type(point) is GradientPoint and not leaf._changes else 0
+
+
+def _tracked_gradient(x: Any, uop: UOp, history: History) -> Any:
+    new = x._new(uop, history, x._device)
     new._requires_grad = True
     return new

@@ -41,6 +41,7 @@ from rulegrad.support.torch_names import (
 from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.device_names import device
 from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad, set_grad_enabled
+from rulegrad.tensor.outputs import put
 from rulegrad.tensor.printing import set_printoptions
 from rulegrad.tensor.tensor import Tensor
 
@@ -135,7 +136,7 @@ def _making(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def function(*arguments: Any, dtype: Any = None, requires_grad: bool = False, out: Any = None, **more: Any) -> Any:
         if out is not None:
-            return _put(function(*arguments, dtype=dtype, **more), out)
+            return put(function(*arguments, dtype=dtype, **more), out)
         given = {key: value for key, value in more.items() if key not in _FOR_MEMORY}
         if dtype is None:
             new = method(*arguments, **given)
@@ -152,7 +153,7 @@ def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def function(*arguments: Any, out: Any = None, **more: Any) -> Any:
         if out is not None:
-            return _put(function(*arguments, **more), out)
+            return put(function(*arguments, **more), out)
         if arguments and isinstance(arguments[0], (bool, int, float, complex)):
             kind, given = type(arguments[0]).__name__, arguments[0]
             raise DtypeError(f"{method.__name__}: the first argument is a {kind}, not a Tensor; give Tensor({given!r})")
@@ -171,21 +172,10 @@ def _copying(name: str) -> Callable[..., Any]:
     def function(input: Tensor, *arguments: Any, out: Any = None, **more: Any) -> Any:
         found = method(input, *arguments, **more)
         copies = [one.clone() for one in found] if isinstance(found, (tuple, list)) else found.clone()
-        return copies if out is None else _put(copies, out)
+        return copies if out is None else put(copies, out)
 
     function.__name__ = function.__qualname__ = f"{name}_copy"
     return function
-
-
-def _put(result: Any, out: Any) -> Any:
-    """`out`, a tensor or several, with the values of the result."""
-    for target, value in zip(out, result, strict=True) if isinstance(out, (list, tuple)) else [(out, result)]:
-        if target.shape != value.shape:
-            raise ShapeError(
-                f"out: a tensor of shape {target.shape} for a result of shape {value.shape}; make one alike"
-            )
-        target.copy_(value)
-    return out
 
 
 def _part(name: str) -> Callable[[Tensor], Tensor]:
@@ -229,6 +219,8 @@ def _is_off(*_: Any, **__: Any) -> bool:
     return False
 
 
+#: Switches that are off.
+_OFF: Final = ("is_deterministic_algorithms_warn_only_enabled", "is_inference_mode_enabled", "is_warn_always_enabled")
 #: Arguments that say where and how PyTorch keeps the elements: here that is in C order.
 _FOR_MEMORY: Final = ("layout", "memory_format", "names", "pin_memory")
 
@@ -245,8 +237,8 @@ _VALUES: Final[dict[str, Any]] = {
     **{name: name for name in ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format", "strided")},
     **{name: name for name in ("sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr")},
     "layout": str, "memory_format": str,
-    **dict.fromkeys(("set_float32_matmul_precision", "use_deterministic_algorithms"), _nothing),
-    **dict.fromkeys(("are_deterministic_algorithms_enabled", "is_inference_mode_enabled"), _is_off),
+    **dict.fromkeys(("set_float32_matmul_precision", "set_warn_always", "use_deterministic_algorithms"), _nothing),
+    **dict.fromkeys(("are_deterministic_algorithms_enabled", *_OFF), _is_off),
     **{one.__name__: one for one in (frombuffer, get_autocast_dtype, is_autocast_enabled, set_printoptions, typename)},
     **{one.__name__: one for one in (defaults.get_default_device, defaults.set_default_device)},
     **{one.__name__: one for one in (defaults.get_default_dtype, defaults.set_default_dtype)},

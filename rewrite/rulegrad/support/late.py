@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def late_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+def late_names(
+    package: str, modules: Mapping[str, str], changed: Callable[[Any], Any] = lambda value: value
+) -> Callable[[str], Any]:
     """A package's `__getattr__`, for names that are in modules of it.
 
     modules: by the name of a module in the package, what the package has of it, with spaces between. The modules are
-    names of it too.
+    names of it too. changed: what the package has in the place of such a value.
 
     >>> get = late_names("rulegrad.tensor.linalg", {"products": "matmul"})
     >>> get("matmul") is get("products").matmul
@@ -22,7 +24,7 @@ def late_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
 
     def get(name: str) -> Any:
         if name in places:
-            value = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+            value = changed(getattr(importlib.import_module(f"{package}.{places[name]}"), name))
         elif name in modules:
             value = importlib.import_module(f"{package}.{name}")
         else:

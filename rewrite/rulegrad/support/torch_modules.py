@@ -139,9 +139,13 @@ class Finder:
             return
         module.__doc__ = f"The names of `torch.{inner}`."
         vars(module)["__getattr__"] = _lookup(module, inner)
-        if inner == "distributions":  # whose classes programs go through
-            found = importlib.import_module("rulegrad.pytorch.distributions")
-            vars(module).update({name: getattr(found, name) for name in found.__all__})
+        for place in MODULES[inner]:  # programs go through the classes of a module
+            found = sys.modules.get(f"rulegrad.{place}")
+            if inner == "distributions":
+                found = importlib.import_module("rulegrad.pytorch.distributions")
+            vars(module).update(
+                {name: vars(found)[name] for name in getattr(found, "__all__", ()) if name in vars(found)}
+            )
 
 
 def _lookup(module: ModuleType, inner: str) -> Callable[[str], Any]:

@@ -101,7 +101,7 @@ COPIES: Final = frozenset(f"{name}_copy" for name in _COPIES.split())
 _OTHERS: Final = """
 sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr
 complex32 float8_e4m3fnuz float8_e5m2fnuz qint32 qint8 quint8
-PyTorchFileReader ScriptModule
+PyTorchFileReader ScriptModule is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_warn_always
 Event Size Stream SymBool ops SymFloat SymInt TensorType TypedStorage UntypedStorage _assert _assert_async
 are_deterministic_algorithms_enabled as_tensor asarray channels_last channels_last_3d contiguous_format
 device dtype e finfo from_dlpack from_numpy frombuffer get_autocast_dtype get_autocast_gpu_dtype get_default_device

@@ -84,10 +84,17 @@ def _start(root: TensorCore, gradient: TensorCore | None) -> UOp:
 
 
 def leaf_gradients(
-    root: TensorCore, start: UOp, history: History, wanted: Callable[[GradientPoint], bool] | None = None
+    root: TensorCore,
+    start: UOp,
+    history: History,
+    wanted: Callable[[GradientPoint], bool] | None = None,
+    since: int = 0,
 ) -> list[tuple[TensorCore, UOp, History]]:
-    """The leaves behind `root` (at `wanted` points), each with the gradient and the history of the gradient."""
-    walk = _Backward(root, wanted)
+    """The leaves behind `root` (at `wanted` points), each with the gradient and the history of the gradient.
+
+    since: the number of the first wanted point, if that is known. What is before it depends on none.
+    """
+    walk = _Backward(root, wanted, since)
     walk.start_at(root.uop, start, root._past(), history)
     return walk.leaves()
 
@@ -103,9 +110,10 @@ class _Root(NamedTuple):
 class _Backward:
     """The way from a root back to its leaves, from the latest point to the earliest."""
 
-    def __init__(self, root: TensorCore, wanted: Callable[[GradientPoint], bool] | None) -> None:
+    def __init__(self, root: TensorCore, wanted: Callable[[GradientPoint], bool] | None, since: int = 0) -> None:
         self._root = root
         self._wanted = wanted
+        self._since = since
         # With the history of each: what one gradient was made of is let go when the next has been computed from it.
         self._gradients: dict[int, tuple[UOp, History]] = {}
         self._waiting: list[tuple[int, GradientPoint]] = []
@@ -169,7 +177,9 @@ class _Backward:
     def _differentiate(self, graph: UOp, gradient: UOp, behind: History, history: History) -> None:
         points = gradient_points(behind)
         if self._wanted is not None:
-            points = [point for point in points if point.goes_on or self._wanted(point)]
+            points = [
+                point for point in points if (point.number >= self._since if point.goes_on else self._wanted(point))
+            ]
         # Tensors that stand for one value may share its buffer; the gradient goes on from one of them.
         different = {point.uop: point for point in points}
         if not any(point.pullback is not None for point in points):

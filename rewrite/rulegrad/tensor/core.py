@@ -63,6 +63,7 @@ class TensorCore(NodeHolder):
         dtype: Any = None,
         device: str | None = None,
         requires_grad: bool = False,
+        *sizes: int,
     ) -> None:
         """A tensor with the values of `data`: a number, nested lists, a NumPy array, a tensor, or a UOp.
 
@@ -70,12 +71,18 @@ class TensorCore(NodeHolder):
         of theirs (`apply_op` is the simpler way to one).
         dtype: a name such as "float32", or a NumPy dtype. By default arrays keep theirs; Python floats give
         float32, ints int64. device: such as "opencl:0" or "numpy"; by default `data`'s or the default device.
+        Several ints are sizes, as in PyTorch, of a tensor of float32 whose values are set later.
         Raises ShapeError for ragged lists, DtypeError for values that do not fit, DeviceError.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[1, 2], [3, 4]], dtype="float32").shape
         (2, 2)
+        >>> Tensor(2, 3).shape, Tensor(2).shape
+        ((2, 3), ())
         """
+        if type(dtype) is int:
+            self._set_empty(data, dtype, device, requires_grad, *sizes)
+            return
         wanted = None if dtype is None else as_dtype(dtype)
         if device is not None:
             device = device_name(device)
@@ -97,6 +104,12 @@ class TensorCore(NodeHolder):
             source_lines.note(self._uop)
         if requires_grad:
             self.requires_grad = True
+
+    def _set_empty(self, *sizes: Any) -> None:
+        """A tensor of these sizes: arguments that were not given are None and False."""
+        made: Any = type(self)
+        empty = made.empty(*(size for size in sizes if size is not None and size is not False))
+        self._set(empty.uop, empty._past(), empty._device)
 
     def _set(self, uop: Any, history: History, device: str) -> None:
         self._uop = uop

@@ -457,6 +457,8 @@ def update_values(self: Tensor, src: Operand, shape: tuple[int, ...], name: str)
     values: Any = as_operand(self, src, name)
     if isinstance(values, float) and values.is_integer() and self.dtype.is_integer:
         values = int(values)
+    if type(values) is int and self.dtype.kind == "bool":
+        values = bool(values)  # as PyTorch: a number is converted, a tensor is not
     if result_dtype(self, values) != self.dtype:
         kind = type(values).__name__ if is_weak_scalar(values) else str(values.dtype)
         raise DtypeError(f"{name}: {kind} values do not fit a tensor of {self.dtype}; cast one of them")

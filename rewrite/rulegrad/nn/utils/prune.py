@@ -22,6 +22,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class BasePruningMethod(ABC):
     """The base: `compute_mask(t, default_mask)` says which elements stay. It is a hook of the module."""
 

@@ -7,6 +7,7 @@ on the host (`host`): they compute their argument, wait for it, and copy the res
 from typing import TYPE_CHECKING
 
 from rulegrad.support.late import late_names
+from rulegrad.tensor.outputs import taking_out
 
 if TYPE_CHECKING:
     from rulegrad.tensor.linalg.decompositions import (
@@ -74,6 +75,7 @@ __getattr__ = late_names(
         "symmetric": "LDLFactor LDLFactorEx ldl_factor ldl_factor_ex ldl_solve",
         "triangular": "solve_triangular",
     },
+    taking_out,
 )
 
 __all__ = [

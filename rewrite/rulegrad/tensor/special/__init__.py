@@ -7,6 +7,7 @@ computed in float32 and rounded once. All raise DtypeError for complex numbers a
 from typing import TYPE_CHECKING
 
 from rulegrad.support.late import late_names
+from rulegrad.tensor.outputs import taking_out
 
 if TYPE_CHECKING:
     from rulegrad.tensor.special.bessel import (
@@ -97,6 +98,7 @@ __getattr__ = late_names(
             "shifted_chebyshev_polynomial_w"
         ),
     },
+    taking_out,
 )
 
 __all__ = [
