@@ -481,29 +481,29 @@ def test_names_for_annotations_cannot_be_made():
             pass
 
 
-def test_functions_that_ask_for_gradients_in_their_backward_are_called_once() -> None:
+def test_functions_that_ask_for_gradients_in_their_backward_are_called_once():
     """As linear_operator's: each way back by leaves of its own ends at these, and not at the beginning of all."""
     calls = []
 
-    class Squared(autograd.Function):
+    class Squared(rg.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
+        def forward(ctx, x, w):
             ctx.save_for_backward(x, w)
             return x * x * w
 
         @staticmethod
-        def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        def backward(ctx, gradient):
             calls.append(None)
             inner = [one.detach().requires_grad_(True) for one in ctx.saved_tensors]
-            with autograd.enable_grad():
+            with rg.autograd.enable_grad():
                 loss = (gradient * (inner[0] * inner[0] * inner[1])).sum()
-            return autograd.grad(loss, inner)
+            return rg.autograd.grad(loss, inner)
 
     x, w = Tensor([1.5, -0.5], requires_grad=True), Tensor([0.5, 2.0], requires_grad=True)
     y = x
     for _ in range(6):
         y = Squared.apply(y, w)
-    found = autograd.grad(y.sum(), [x, w])
+    found = rg.autograd.grad(y.sum(), [x, w])
     assert len(calls) == 6
     values = [np.array([1.5, -0.5]), np.array([0.5, 2.0])]
     expected = 64 * values[0] ** 63 * values[1] ** 63, 63 * values[0] ** 64 * values[1] ** 62

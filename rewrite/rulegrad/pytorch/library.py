@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -136,9 +137,8 @@ class _Packet:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What `torch.NAME` gives. Raises ConfigError where there is none."""
-        import rulegrad  # late: this is a module below it
-
-        function = getattr(rulegrad, self._name, None) or getattr(rulegrad.Tensor, self._name, None)
+        names = sys.modules["rulegrad"]
+        function = getattr(names, self._name, None) or getattr(names.Tensor, self._name, None)
         if function is None:
             raise ConfigError(f"torch.ops.aten.{self._name}: there is no function of this name; use those of rulegrad")
         return function(*args, **kwargs)
