@@ -11,10 +11,13 @@ from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
 from rulegrad.runtime.allocator import Allocator
 from rulegrad.support.torch_modules import modules_below
+from rulegrad.tensor import generators
 
 __all__ = [
-    "current_device", "device_count", "empty_cache", "is_available", "is_initialized", "manual_seed", "manual_seed_all",
-    "max_memory_allocated", "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "synchronize",
+    "current_device", "device_count", "empty_cache", "get_rng_state", "get_rng_state_all", "is_available",
+    "is_initialized", "manual_seed", "manual_seed_all",
+    "max_memory_allocated", "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "set_rng_state",
+    "set_rng_state_all", "synchronize",
 ]  # fmt: skip
 
 
@@ -146,3 +149,28 @@ def _name(device: Any) -> str:
 
 def _allocator(device: Any) -> Allocator | None:
     return devices.allocator(_name(device)) if is_available() else None
+
+
+def get_rng_state(device: Any = None) -> Any:
+    """The state of the random numbers, which are those of all devices."""
+    return generators.get_rng_state()
+
+
+def set_rng_state(new_state: Any, device: Any = None) -> None:
+    """Goes on from such a state."""
+    generators.set_rng_state(new_state)
+
+
+def get_rng_state_all() -> list[Any]:
+    """A state for each CUDA device that can be used.
+
+    >>> len(get_rng_state_all()) == device_count()
+    True
+    """
+    return [get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Goes on from such states: the first, as they are one."""
+    for state in list(new_states)[:1]:
+        set_rng_state(state)

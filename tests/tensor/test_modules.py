@@ -502,6 +502,7 @@ def test_what_is_not_a_part_of_a_module():
             self.names = {"first": self.inner[0], "other": nn.Linear(2, 1), "helper": Helper()}
             self.helper, self.again = Helper(), [self.inner[1]]
             object.__setattr__(self, "parent", nn.Linear(3, 1))
+            self.inner[0].above = [self]  # no way round in circles
 
     with config(device="numpy"):
         model = Holder()
@@ -557,3 +558,30 @@ def test_other_bases_of_a_module_are_initialized_by_its_class():
     assert Both().value == 3 and Cooperative(4).value == 4
     with pytest.raises(TypeError, match="nobody takes: 5, size"):
         nn.Module(5, size=3)
+
+
+def test_a_class_may_register_parts_in_its_own_setattr():
+    class Noting(nn.Module):
+        def __setattr__(self, name, value):
+            if isinstance(value, nn.Module):
+                self.add_module(f"{name}_part", value)
+            elif isinstance(value, nn.Parameter):
+                self.register_parameter(f"{name}_own", value)
+            elif isinstance(value, Tensor):
+                self.register_buffer(f"{name}_kept", value)
+            else:
+                super().__setattr__(name, value)
+
+    model = Noting()
+    model.layer, model.weight, model.mask = nn.Linear(1, 1, bias=False), nn.Parameter(Tensor([1.0])), Tensor([2.0])
+    assert sorted(model.state_dict()) == ["layer_part.weight", "mask_kept", "weight_own"]
+
+
+def test_attributes_of_a_programs_own():
+    weight = nn.Parameter(Tensor([1.0]))
+    weight.decays, weight.note = False, ["a"]
+    layer = nn.Module()
+    layer.weight = weight
+    copies = copy.deepcopy(layer).weight, pickle.loads(pickle.dumps(weight)), copy.copy(weight)
+    assert [one.decays for one in copies] == [False] * 3 and copies[0].note is not weight.note
+    assert not hasattr(weight + 1, "decays")

@@ -26,8 +26,13 @@ class _Container(Module):
         self._entries = dict(entries)
 
     def _walked(self) -> Mapping[str, Any]:
-        attributes = {name: part for name, part in super()._walked().items() if name != "_entries"}
-        return {**attributes, **self._entries}
+        return {**super()._walked(), **self._entries}
+
+    def _direct(self) -> Mapping[str, Any]:
+        return {**super()._direct(), **self._entries}
+
+    def _may_hold(self) -> dict[str, Any]:
+        return {name: part for name, part in super()._may_hold().items() if name != "_entries"}
 
     def _kind_of(self, name: str, tensor: Tensor) -> walking.Kind:
         if name in self._entries:

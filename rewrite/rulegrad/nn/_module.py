@@ -118,20 +118,25 @@ class Module(walking.Walked):
         super().__delattr__(name)
         self.__dict__.get("_kinds", {}).pop(name, None)
 
+    def _direct(self) -> Mapping[str, Any]:
+        return {name: part for name, part in self._may_hold().items() if isinstance(part, (Tensor, walking.Walked))}
+
     def _walked(self) -> Mapping[str, Any]:
+        found = self._may_hold()
+        several = [name for name, part in found.items() if isinstance(part, (list, tuple, Mapping))]
+        if several:
+            walking.keep_apart(found, several)
+        return found
+
+    def _may_hold(self) -> dict[str, Any]:
+        """The attributes that are, or may hold, tensors and modules."""
         kinds: dict[str, walking.Kind] = self.__dict__.get("_kinds", {})
         found: dict[str, Any] = {}
-        several = []
         for name, part in self.__dict__.items():
             if name in NOT_WALKED or (isinstance(part, Module) and kinds.get(name) != "module"):
                 continue  # a module that `object.__setattr__` has set is no part, as in PyTorch
-            if part is None or isinstance(part, (Tensor, walking.Walked)):
+            if part is None or isinstance(part, (Tensor, walking.Walked, list, tuple, Mapping)):
                 found[name] = part
-            elif isinstance(part, (list, tuple, Mapping)):
-                found[name] = part
-                several.append(name)
-        if several:
-            walking.keep_apart(found, several)
         return found
 
     def _kind_of(self, name: str, tensor: Tensor) -> walking.Kind:
@@ -149,7 +154,7 @@ class Module(walking.Walked):
         ['mask']
         """
         self.__dict__.setdefault("_kinds", {})[name] = "buffer" if persistent else "temporary"
-        setattr(self, name, tensor)
+        Module.__setattr__(self, name, tensor)  # which a subclass's own may have called
 
     def register_parameter(self, name: str, param: Tensor | None) -> None:
         """Set an attribute that is a parameter, or None."""
@@ -157,11 +162,11 @@ class Module(walking.Walked):
             mark(param)
         else:
             self.__dict__.setdefault("_kinds", {})[name] = "parameter"
-        setattr(self, name, param)
+        Module.__setattr__(self, name, param)
 
     def add_module(self, name: str, module: Any) -> None:
         """Set an attribute that is a module, under any name."""
-        setattr(self, name, module)
+        Module.__setattr__(self, name, module)
 
     def register_module(self, name: str, module: Any) -> None:
         """`add_module`"""

@@ -26,6 +26,10 @@ class Walked:
         """The parts that may hold tensors, by name."""
         return {}
 
+    def _direct(self) -> Mapping[str, Any]:
+        """Those of them that it holds without a list or a dict between."""
+        return self._walked()
+
     def _kind_of(self, name: str, tensor: Tensor) -> Kind:
         """The kind of the tensor of this name."""
         return "plain"
@@ -100,7 +104,7 @@ def _held(parts: Iterable[Any]) -> set[int]:
         if id(part) not in found:
             found.add(id(part))
             if isinstance(part, Walked):
-                waiting += [inner for inner in part._walked().values() if isinstance(inner, (Walked, Tensor))]
+                waiting += [inner for inner in part._direct().values() if isinstance(inner, (Walked, Tensor))]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -62,14 +63,15 @@ def pickled(self: Tensor) -> tuple[Any, ...]:
     values = self.numpy()
     parts = parts_of(self)
     rest = () if parts is None else (parts,)
-    return _restored, (type(self), values, self._device, self._requires_grad, *rest)
+    arguments = (type(self), values, self._device, self._requires_grad, *rest)
+    return (_restored, arguments, dict(vars(self))) if vars(self) else (_restored, arguments)
 
 
 def shallow_copy(self: Tensor) -> Tensor:
     """The same values; a leaf with a gradient gives another such leaf."""
-    if self._leaf:
-        return type(self)(self.detach(), requires_grad=True)
-    return self._same()
+    copy = type(self)(self.detach(), requires_grad=True) if self._leaf else self._same()
+    vars(copy).update(vars(self))
+    return copy
 
 
 def deep_copy(self: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -80,6 +82,7 @@ def deep_copy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     else:
         copy = _restored(type(self), self.numpy(), self._device, self._requires_grad)
     memo[id(self)] = copy
+    vars(copy).update(deepcopy(vars(self), memo))
     if self.grad is not None:
         copy.grad = self.grad.detach().__deepcopy__(memo)
     return copy

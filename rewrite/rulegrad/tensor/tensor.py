@@ -68,7 +68,7 @@ class Tensor(FactMethods, LayerMethods):
     [16.0, 36.0]
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # programs set attributes of their own, as on PyTorch's tensors
 
     #: The mode inside a `with Tensor.train(mode):`, for `dropout` and for every module; None outside.
     training: ClassVar[bool | None] = None
