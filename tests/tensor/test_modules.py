@@ -585,3 +585,26 @@ def test_attributes_of_a_programs_own():
     copies = copy.deepcopy(layer).weight, pickle.loads(pickle.dumps(weight)), copy.copy(weight)
     assert [one.decays for one in copies] == [False] * 3 and copies[0].note is not weight.note
     assert not hasattr(weight + 1, "decays")
+
+
+def test_a_class_may_answer_for_its_parts():
+    asked = []
+
+    class Asking(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.layer, self.plain = nn.Parameter(Tensor([1.0])), nn.Linear(1, 1), 3
+
+        def __getattr__(self, name):
+            asked.append(name)
+            return 5 if name == "five" else super().__getattr__(name)
+
+    model = Asking()
+    assert (
+        model.weight.item() == 1 and model.plain == 3 and model.five == 5 and model.layer(Tensor([1.0])).shape == (1,)
+    )
+    assert asked == ["weight", "five", "layer"] and len(model.state_dict()) == 3
+    with pytest.raises(AttributeError, match="'Asking' object has no attribute 'six'"):
+        _ = model.six
+    with pytest.raises(AttributeError, match="'Module' object has no attribute 'six'"):
+        _ = nn.Module().six

@@ -133,3 +133,17 @@ def test_memory_that_is_not_written_yet(any_device):
     assert (x.empty_like("float64").dtype, x.empty_like().shape) == ("float64", (2,))
     assert (x.new_empty(2, 0).shape, x.new_empty((3,)).dtype) == ((2, 0), "int64")
     assert Tensor.scalar_tensor(3).shape == () and Tensor.scalar_tensor(3, dtype="int8").dtype == "int8"
+
+
+def test_what_needs_no_other_tensor_is_the_tensor_itself():
+    """As in PyTorch, where programs keep a parameter's `contiguous()`, and change it."""
+    leaf = Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    computed, view = leaf * 2, leaf.detach().T
+    for x in (leaf, computed, leaf.detach()):
+        assert x.contiguous() is x and x.float() is x and x.type("float32") is x and x.type_as(leaf) is x
+    assert computed.contiguous().tolist() == [[2, 4], [6, 8]] and view.contiguous() is not view
+    copy = view.contiguous()
+    copy += 1
+    assert view.tolist() == [[1, 3], [2, 4]] and copy.tolist() == [[2, 4], [3, 5]]
+    (computed.contiguous() * 3).sum().backward()
+    assert leaf.grad.tolist() == [[6, 6], [6, 6]] and leaf.double() is not leaf

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 NOT_WALKED: Final = (*HOOKS, "_kinds")
 
 
+def _asking_for_parts(self: Any, name: str) -> Any:
+    """`__getattribute__` of a class that has a `__getattr__`: in PyTorch that is asked for parts, which no dict has."""
+    if name[:2] != "__" and name in object.__getattribute__(self, "__dict__").get("_kinds", ()):
+        return type(self).__getattr__(self, name)
+    return object.__getattribute__(self, name)
+
+
 class Module(walking.Walked):
     """The base of models, as in PyTorch: set layers and parameters as attributes, and define `forward`.
 
@@ -113,6 +120,17 @@ class Module(walking.Walked):
         elif isinstance(value, UninitializedParameter):
             value.held_by(self, name)
         super().__setattr__(name, value)
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "__getattr__" in vars(cls) and cls.__module__.partition(".")[0] != "rulegrad":
+            cls.__getattribute__ = _asking_for_parts  # type: ignore[method-assign]
+
+    def __getattr__(self, name: str) -> Any:
+        """A part, for a class whose own `__getattr__` is asked for it first; there is no other way here."""
+        if name in self.__dict__:
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)

@@ -49,7 +49,7 @@ def conversion(dtype: str, name: str) -> Callable[[Tensor], Tensor]:
     """The function that casts a tensor to one dtype."""
 
     def convert(self: Tensor) -> Tensor:
-        return self.cast(dtype)
+        return self if self.dtype == dtype else self.cast(dtype)
 
     convert.__name__ = name
     convert.__doc__ = f"""`cast("{dtype}")`

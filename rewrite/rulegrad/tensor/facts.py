@@ -136,7 +136,9 @@ def type(self: Tensor, dtype: Any = None) -> Any:
     >>> Tensor([0.5]).type(), Tensor([2.5]).type("int32").tolist()
     ('float32', [2])
     """
-    return str(self.dtype) if dtype is None else self.cast(as_dtype(dtype))
+    if dtype is None:
+        return str(self.dtype)
+    return self if as_dtype(dtype) == self.dtype else self.cast(as_dtype(dtype))
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
@@ -145,7 +147,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     >>> Tensor([2.5]).type_as(Tensor([1])).tolist()
     [2]
     """
-    return self.cast(other.dtype)
+    return self if other.dtype == self.dtype else self.cast(other.dtype)
 
 
 def layout(self: Tensor) -> str:

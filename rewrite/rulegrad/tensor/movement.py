@@ -250,12 +250,17 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """The same values, kept in memory: what comes before and what comes after are not one kernel.
 
-    memory_format: for programs of PyTorch, as in `clone`; memory is in C order.
+    As in PyTorch it is the tensor itself, but for a view, of which it is a copy. memory_format: for programs of PyTorch, as in `clone`; memory is in C order.
 
     >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
     [[1, 3], [2, 4]]
     """
-    return self._result(UOp("MATERIALIZE", (self.uop,)))
+    node = self.uop
+    if self._view is not None and self._view.base is not None and self._view.steps:
+        return self._result(UOp("MATERIALIZE", (node,)))
+    if node.op not in ("BUFFER", "ARGUMENT", "MATERIALIZE") and not self._leaf and self._view is None:
+        self._uop = UOp("MATERIALIZE", (node,))
+    return self
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
