@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 
@@ -97,3 +98,13 @@ def test_what_cannot_be_saved(any_device, tmp_path):
     with pytest.raises(DtypeError, match="save: a key of a dict at a is a tuple"):
         rulegrad.save({"a": {(1, 2): 3}}, tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+def test_open_files():
+    kept = io.BytesIO()
+    rulegrad.save({"weight": Tensor([1.0, 2.0]), "epoch": 3}, kept)
+    kept.seek(0)
+    found = rulegrad.load(kept, map_location=lambda storage, place: storage, weights_only=False)
+    assert found["epoch"] == 3 and found["weight"].tolist() == [1, 2]
+    with pytest.raises(FileError):
+        rulegrad.load(io.BytesIO(b"nothing of the kind"))

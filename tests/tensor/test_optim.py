@@ -240,3 +240,15 @@ def test_formulas_are_built_in_python_once_but_those_of_a_user_each_time(on_the_
     for _ in range(2):
         optimizer.step()
     assert called.count(optim.SGD) == 4 + 1 + 2 + 1
+
+
+@pytest.mark.parametrize("kind", ["SGD", "LBFGS"])
+def test_a_closure_may_have_its_name(kind):
+    w = Tensor([3.0], requires_grad=True)
+    optimizer = getattr(optim, kind)([w], lr=0.25)
+
+    def closure():
+        optimizer.zero_grad()
+        return w.square().sum().backward()
+
+    assert optimizer.step(closure=closure).item() == 9 and w.item() < 2

@@ -7,7 +7,7 @@ are JSON in the file's metadata. Nothing in a file is executed when it is read.
 from __future__ import annotations
 
 import json
-import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -26,12 +26,13 @@ _TREE: Final = "rulegrad.tree"
 _RANDOM: Final = "rulegrad.random"
 
 
-def save(state: Any, path: str | os.PathLike[str]) -> None:
+def save(state: Any, path: Any, *, pickle_protocol: int | None = None) -> None:
     """Write a checkpoint: a dict, list or tuple, nested at will, of tensors, NumPy arrays and plain values.
 
     Plain values are numbers, strings, bools and None; keys of dicts are strings, ints, bools or None. Of a model or an
     optimizer give its `state_dict()`. A tensor that is held twice is written once. The state of the random numbers goes
-    along (`load(path, random=True)`). The file appears complete or not at all. Raises DtypeError for other objects,
+    along (`load(path, random=True)`). The file appears complete or not at all. path: also an open file, such as
+    `io.BytesIO()`. pickle_protocol: PyTorch's; nothing is pickled. Raises DtypeError for other objects,
     with their place, and FileError when the file cannot be written.
 
     >>> import os, tempfile, rulegrad
@@ -42,6 +43,11 @@ def save(state: Any, path: str | os.PathLike[str]) -> None:
     >>> found["model"]["weight"].tolist(), found["epoch"], found["losses"]
     ([1.0, 2.0], 3, [0.5, 0.25])
     """
+    if hasattr(path, "write"):
+        with tempfile.TemporaryDirectory() as folder:
+            save(state, Path(folder, "checkpoint"))
+            path.write(Path(folder, "checkpoint").read_bytes())
+        return
     writer = _Writer()
     tree = writer.node(state, ())
     random = json.dumps(get_rng_state().tolist())
@@ -49,18 +55,20 @@ def save(state: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(
-    path: str | os.PathLike[str],
+    path: Any,
     device: str | None = None,
     *,
     random: bool = False,
-    map_location: str | None = None,
-    weights_only: bool = True,
+    map_location: Any = None,
+    weights_only: bool | None = True,
+    mmap: bool | None = None,
 ) -> Any:
     """Read a file that `save` wrote, with its tensors on `device`; also PyTorch's files and other safetensors files.
 
     random: go on with the random numbers from where they were when the file was saved, so that training with dropout
-    resumes bit for bit. map_location is PyTorch's name of `device`; whatever weights_only says, nothing but weights and
-    plain values is ever read. A safetensors file that `save` has not written gives a dict of tensors. Raises FileError
+    resumes bit for bit. path: also an open file. map_location is PyTorch's name of `device`; a function, or a dict, of
+    places in PyTorch's memory says nothing here. Whatever weights_only and mmap say, nothing but weights and plain
+    values is ever read. A safetensors file that `save` has not written gives a dict of tensors. Raises FileError
     for a file that is missing, damaged, or of another format, or that has no random numbers to go on with.
 
     >>> import os, tempfile
@@ -70,7 +78,11 @@ def load(
     >>> weights.tolist(), note
     ([1.0, 2.0], 'note')
     """
-    device = map_location if device is None else device
+    device = map_location if device is None and isinstance(map_location, str) else device
+    if hasattr(path, "read"):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "checkpoint").write_bytes(path.read())
+            return load(Path(folder, "checkpoint"), device, random=random)
     if not Path(path).is_file():
         raise FileMissingError(f"{path} cannot be read: there is no such file")
     if is_torch_file(path):

@@ -64,7 +64,7 @@ class LBFGS(Optimizer):
         raise ConfigError("LBFGS: it computes the loss itself; call step(closure), without a scale of the loss")
 
     @no_grad()
-    def step(self, *others: Any) -> Any:
+    def step(self, *others: Any, closure: Any = None) -> Any:
         """Move the parameters, up to `max_iter` times, and return the loss before.
 
         The argument is a function that forgets the gradients, computes the loss, calls `backward`, and returns the
@@ -79,6 +79,7 @@ class LBFGS(Optimizer):
         >>> optimizer.step(closure).item(), round(w.item(), 4)
         (9.0, 0.0)
         """
+        others = others if closure is None else (closure, *others)
         if len(others) != 1 or isinstance(others[0], Tensor) or not callable(others[0]):
             raise ConfigError("LBFGS: step needs a function that computes the loss and the gradients: step(closure)")
         closure, (group,) = others[0], self.param_groups

@@ -178,12 +178,12 @@ class Optimizer(Walked):
             parameter.grad = None if grad is None else grad.zeros_like()
 
     @no_grad()
-    def step(self, *others: Any) -> Any:
+    def step(self, *others: Any, closure: Any = None) -> Any:
         """Move the parameters that have gradients, and compute what `backward` was called on along with them.
 
         others: further tensors that are worth computing in the same call, such as an accuracy. Running statistics and
         norms of gradients are computed too. Where no parameter has a gradient, nothing is moved. A function in the
-        place of the first one is called before, with gradients enabled, and its result returned: PyTorch's `closure`.
+        place of the first one, or as `closure`, is called before, with gradients enabled, and its result returned.
 
         >>> from rulegrad import optim
         >>> w = Tensor([1.0], requires_grad=True)
@@ -192,6 +192,7 @@ class Optimizer(Walked):
         >>> w.item()
         0.5
         """
+        others = others if closure is None else (closure, *others)
         if not others or isinstance(others[0], Tensor) or not callable(others[0]):
             self._make_step([one for one in others if one is not None], None)
             return None

@@ -29,7 +29,8 @@ studentT transformed_distribution uniform von_mises weibull wishart
 #: By the name of a module of `torch`: the modules of rulegrad that have its names, the first one first.
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "accelerator": ("pytorch.accelerator",),
-    "autograd": ("pytorch.autograd",),
+    "autograd": ("pytorch.autograd", "pytorch.anomalies"),
+    "autograd.anomaly_mode": ("pytorch.anomalies",),
     "autograd.function": ("pytorch.autograd",),
     "autograd.graph": ("pytorch.graph",),
     "autograd.functional": ("pytorch.derivatives",),

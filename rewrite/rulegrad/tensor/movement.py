@@ -250,7 +250,8 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """The same values, kept in memory: what comes before and what comes after are not one kernel.
 
-    As in PyTorch it is the tensor itself, but for a view, of which it is a copy. memory_format: for programs of PyTorch, as in `clone`; memory is in C order.
+    As in PyTorch it is the tensor itself, but for a view, of which it is a copy. memory_format: for programs of
+    PyTorch, as in `clone`; memory is in C order.
 
     >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
     [[1, 3], [2, 4]]
