@@ -30,6 +30,14 @@ PyObject* subscript(PyObject* self, PyObject* key) {
 
 PyObject* concatenated(PyObject* self, PyObject* other) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other)); }
 
+// A tuple and a size, or a size and a tuple.
+PyObject* added(PyObject* left, PyObject* right) {
+  if (!PyTuple_Check(left) || !PyTuple_Check(right)) Py_RETURN_NOTIMPLEMENTED;
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(left, right));
+}
+
+PyObject* repeated(PyObject* self, Py_ssize_t count) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, count)); }
+
 PyObject* numel(PyObject* self, PyObject*) {
   PyObject* product = PyLong_FromLong(1);
   for (Py_ssize_t k = 0; product && k < PyTuple_GET_SIZE(self); k++) {
@@ -72,6 +80,8 @@ PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
     {Py_sq_concat, reinterpret_cast<void*>(concatenated)},
+    {Py_sq_repeat, reinterpret_cast<void*>(repeated)},
+    {Py_nb_add, reinterpret_cast<void*>(added)},
     {Py_tp_doc, const_cast<char*>(kDoc)},
     {0, nullptr},
 };

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from rulegrad import Tensor, no_grad
+from rulegrad import Tensor, no_grad, optim
 from rulegrad.errors import DtypeError, RulegradError, ShapeError
 
 
@@ -133,6 +133,13 @@ def test_memory_that_is_not_written_yet(any_device):
     assert (x.empty_like("float64").dtype, x.empty_like().shape) == ("float64", (2,))
     assert (x.new_empty(2, 0).shape, x.new_empty((3,)).dtype) == ((2, 0), "int64")
     assert Tensor.scalar_tensor(3).shape == () and Tensor.scalar_tensor(3, dtype="int8").dtype == "int8"
+
+
+def test_older_names():
+    x = Tensor([1, 2, 3])
+    assert [part.tolist() for part in x.split(split_size=2)] == [[1, 2], [3]]
+    assert [part.tolist() for part in x.split(split_size_or_sections=[1, 2], dim=0)] == [[1], [2, 3]]
+    assert optim.lr_scheduler._LRScheduler is optim.lr_scheduler.LRScheduler
 
 
 def test_what_needs_no_other_tensor_is_the_tensor_itself():

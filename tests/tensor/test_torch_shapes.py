@@ -216,3 +216,19 @@ def test_a_shape_is_a_tuple_that_counts_its_elements():
     assert copy.deepcopy(shape) is shape and pickle.loads(pickle.dumps(shape)) == shape
     first, *rest = shape
     assert first == 2 and rest == [3, 4]
+
+
+def test_sums_and_multiples_of_sizes_are_sizes():
+    size = Tensor.ones(2, 3).shape
+    for found in (
+        (4,) + size,
+        size + (4,),
+        size * 2,
+        2 * size,
+        rulegrad.broadcast_shapes((2, 1), (3,)),
+        size[:1] + size,
+    ):
+        assert type(found) is rulegrad.Size and found.numel() > 0
+    assert (4,) + size == (4, 2, 3) and size * 2 == (2, 3, 2, 3)
+    with pytest.raises(TypeError):
+        size + [4]

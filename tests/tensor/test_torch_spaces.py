@@ -211,3 +211,18 @@ def test_where_elements_are() -> None:
     assert y.grad_fn.next_functions == () and not x.is_conj() and not x.is_pinned() and x.to_dense() is x
     out = Tensor.zeros(2, 2)
     assert rg.eye(2, out=out) is out and out.tolist() == [[1, 0], [0, 1]]
+
+
+def test_points_that_fill_a_cube() -> None:
+    pytest.importorskip("scipy")
+    engine, other = rg.quasirandom.SobolEngine(7), torch.quasirandom.SobolEngine(7)
+    assert np.array_equal(engine.draw(5).numpy(), other.draw(5).numpy())
+    assert np.array_equal(
+        engine.fast_forward(3).draw_base2(2, dtype=rg.float64).numpy(),
+        other.fast_forward(3).draw(4, dtype=torch.float64).numpy(),
+    )
+    assert engine.num_generated == 12 and np.array_equal(engine.reset().draw().numpy(), np.zeros((1, 7)))
+    points = rg.quasirandom.SobolEngine(2, scramble=True, seed=1).draw(64)
+    assert abs(points.mean().item() - 0.5) < 0.02 and 0 <= points.min().item() <= points.max().item() <= 1
+    with pytest.raises(ConfigError, match="dimensions"):
+        rg.quasirandom.SobolEngine(0)

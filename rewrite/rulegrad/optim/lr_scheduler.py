@@ -18,6 +18,9 @@ from rulegrad.optim._cycles import CyclicLR, OneCycleLR
 from rulegrad.optim._plateau import ReduceLROnPlateau
 from rulegrad.optim._schedule import ChainedScheduler, LambdaLR, LRScheduler, MultiplicativeLR, SequentialLR
 
+#: PyTorch's older name of the base.
+_LRScheduler = LRScheduler
+
 __all__ = [
     "ChainedScheduler",
     "ConstantLR",

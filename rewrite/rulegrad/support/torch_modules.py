@@ -81,6 +81,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("profiler.profiler", "autograd.profiler"), ("pytorch.profiler",)),
     "autograd.profiler_util": ("pytorch.profiler_events",),
     "serialization": ("pytorch.serialization",),
+    "quasirandom": ("pytorch.quasirandom",),
     "random": ("pytorch.random",),
     "_tensor_str": ("tensor.printing",),
     "_subclasses": ("pytorch.absent",),

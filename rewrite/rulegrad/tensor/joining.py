@@ -66,12 +66,23 @@ def stack(self: Tensor | Sequence[Tensor], *others: Tensor | int, axis: int = 0,
     return type(parts[0]).cat(parts, axis=place)
 
 
-def split(self: Tensor, sizes: int | Sequence[int], axis: int = 0, dim: int | None = None) -> tuple[Tensor, ...]:
+def split(
+    self: Tensor,
+    sizes: Any = None,
+    axis: int = 0,
+    dim: int | None = None,
+    *,
+    split_size: Any = None,
+    split_size_or_sections: Any = None,
+) -> tuple[Tensor, ...]:
     """Parts of the given sizes along `axis`; one number for parts of that size (the last may be smaller).
+
+    split_size, split_size_or_sections: PyTorch's names of sizes.
 
     >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).split(2)]
     [[1, 2], [3, 4], [5]]
     """
+    sizes = next((one for one in (sizes, split_size, split_size_or_sections) if one is not None), None)
     place = one_axis(axis_or_dim(axis, dim, "split", 0), self.ndim, "split")
     extent = self.shape[place]
     if not isinstance(sizes, Sequence):

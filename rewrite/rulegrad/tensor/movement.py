@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rulegrad._core import permuted, reshaped
+from rulegrad._core import Size, permuted, reshaped
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
@@ -264,7 +264,7 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     return self
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that all shapes (tuples, or numbers for vectors) broadcast to. Raises ShapeError.
 
     >>> from rulegrad import broadcast_shapes
@@ -272,7 +272,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     (2, 3)
     """
     given = [extents((shape,), "broadcast_shapes") for shape in shapes]
-    return operands.broadcast_shapes("broadcast_shapes", *given) if given else ()
+    return Size(operands.broadcast_shapes("broadcast_shapes", *given) if given else ())
 
 
 def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:

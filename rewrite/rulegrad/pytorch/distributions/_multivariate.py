@@ -9,6 +9,7 @@ from rulegrad._core import Size
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.pytorch.distributions import constraints
 from rulegrad.pytorch.distributions._base import LOG_ROOT_OF_TAU, Distribution
+from rulegrad.pytorch.distributions.utils import lazy_property
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = ["Independent", "MultivariateNormal"]
@@ -57,7 +58,13 @@ class MultivariateNormal(Distribution):
         self._event_shape = Size(loc.shape[-1:])
         self.loc = loc.expand(*Tensor.broadcast_tensors(loc, scale_tril[..., 0])[0].shape)
         self._batch_shape = self.loc.shape[:-1]
-        self.scale_tril = scale_tril.expand(*self.loc.shape, self.loc.shape[-1])
+        #: PyTorch's name, which classes that derive from it set.
+        self._unbroadcasted_scale_tril = scale_tril.expand(*self.loc.shape, self.loc.shape[-1])
+
+    @lazy_property
+    def scale_tril(self) -> Any:
+        """The Cholesky factor of the covariances."""
+        return self._unbroadcasted_scale_tril.expand(*self.batch_shape, *self.event_shape, *self.event_shape)
 
     @property
     def mean(self) -> Any:
@@ -81,7 +88,7 @@ class MultivariateNormal(Distribution):
         """The inverse of the covariances."""
         return linalg.inv(self.covariance_matrix)
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Any:
         """Samples, through which gradients flow."""
         normal = Tensor.randn(self._shape(sample_shape), device=self.loc.device).cast(self.loc.dtype)
         return self.loc + (self.scale_tril @ normal.unsqueeze(-1)).squeeze(-1)
@@ -95,7 +102,7 @@ class MultivariateNormal(Distribution):
         """The entropy."""
         return self._log_scale() + self.loc.shape[-1] * (0.5 + LOG_ROOT_OF_TAU)
 
-    def _log_scale(self) -> Tensor:
+    def _log_scale(self) -> Any:
         """The logarithm of the root of the determinant of the covariances."""
         return self.scale_tril.diagonal(0, -2, -1).log().sum(-1)
 
