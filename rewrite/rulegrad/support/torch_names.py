@@ -107,8 +107,8 @@ are_deterministic_algorithms_enabled as_tensor asarray channels_last channels_la
 device dtype e finfo from_dlpack from_numpy frombuffer get_autocast_dtype get_autocast_gpu_dtype get_default_device
 get_default_dtype iinfo inf inference_mode is_autocast_cpu_enabled is_autocast_enabled is_grad_enabled
 is_inference_mode_enabled is_tensor layout memory_format meshgrid nan newaxis pi pow preserve_format set_default_device
-set_default_dtype set_default_tensor_type set_float32_matmul_precision set_grad_enabled set_printoptions strided torch typename
-use_deterministic_algorithms
+set_default_dtype set_default_tensor_type set_float32_matmul_precision set_grad_enabled set_printoptions strided torch
+typename use_deterministic_algorithms
 """
 #: All names that are there.
 NAMES: Final = frozenset(
