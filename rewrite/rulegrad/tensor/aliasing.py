@@ -9,7 +9,6 @@ Where nobody else holds the base, a view is a tensor like any other from the nex
 
 from __future__ import annotations
 
-import itertools
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,13 +29,10 @@ _REPEATED: Final = "several of its elements are one place in memory, as expand, 
 _LENT: Final = "its memory belongs to an array of another library, which would keep its values"
 
 
-_numbers = itertools.count()
-
-
 class View:
     """How a tensor is a part of another."""
 
-    __slots__ = ("base", "changes", "detached", "moved", "number", "obstacle", "of_leaf", "root", "shape", "steps")
+    __slots__ = ("base", "changes", "detached", "moved", "obstacle", "of_leaf", "root", "shape", "steps")
 
     def __init__(
         self,
@@ -59,9 +55,8 @@ class View:
         self.of_leaf = False
         #: The base's when the first movement was made: `unsqueeze_` may have given it another one since.
         self.shape = shape
-        #: Counts views; and where views of this tensor that were made before one of them go on, see `move`.
-        self.number = next(_numbers)
-        self.moved: tuple[int, TensorCore] | None = None
+        #: Where views that have this tensor as their base go on, see `move`.
+        self.moved: TensorCore | None = None
         if base is not None:
             self.root, self.changes, self.of_leaf = base._uop, base._changes, base._leaf
             self.shape = shape or base.shape
@@ -88,9 +83,9 @@ class View:
         """Go on to where the base has left its elements, where it has other ones, or the same in another order."""
         while self.base is not None and self.base._view is not None:
             moved = self.base._view.moved
-            if moved is None or moved[0] < self.number:
+            if moved is None:
                 return
-            self.base = moved[1]
+            self.base = moved
 
 
 def obstacle_of(op: str) -> str:
@@ -124,27 +119,49 @@ def reshape(tensor: TensorCore, shape: tuple[int, ...]) -> None:
     tensor._uop = UOp("RESHAPE", (tensor.uop,), shape=shape)
 
 
-def move(tensor: TensorCore, step: Step | None) -> None:
-    """Give a tensor its elements in another order, by a movement; without one it gets other elements afterwards.
+def move(tensor: TensorCore, step: Step) -> None:
+    """Give a tensor its elements in another order, by a movement.
 
-    A tensor takes the elements over as they are. It is the base of this one from now on, and of its views: these find
-    it by the number, which is above theirs.
+    A tensor that nobody else holds takes the elements over as they are. It is the base of this one from now on, and of
+    its views: those that were made before go on there when they are asked.
     """
     renew(tensor)
-    link = tensor._view
-    if link is not None and link.base is not None and not (link.detached or link.obstacle):
-        if step is not None:
-            link.steps = (*link.steps, step)
-        else:
-            leave(tensor)
+    link: Any = tensor._view
+    if _is_part(link):
+        link.steps = (*link.steps, step)
     else:
-        base = tensor._new(tensor.uop, tensor._history, tensor._device)
-        base._view, base._changes, base._requires_grad = link, tensor._changes, tensor._requires_grad
-        tensor._view = View(None, ()) if step is None else View(base, (step,))
-        tensor._view.moved = tensor._view.number, base
-        tensor._history = None if step is not None else tensor._history
-    if step is not None:
-        tensor._uop = UOp(step[0], (tensor._uop,), **step[2])
+        _follow(tensor, base := _taken_over(tensor), base, (step,))
+    tensor._uop = UOp(step[0], (tensor._uop,), **step[2])
+
+
+def renounce(tensor: TensorCore, value: TensorCore) -> None:
+    """Give a tensor other elements, of another shape; its views keep those of before for themselves."""
+    renew(tensor)
+    if _is_part(tensor._view):
+        leave(tensor)
+        tensor._history = value._past()
+    else:
+        base = tensor._new(value.uop, value._past(), value._device or tensor._device)
+        _follow(tensor, _taken_over(tensor), base, ())
+    tensor._uop = value.uop
+    tensor._changes += 1
+
+
+def _is_part(link: Any) -> bool:
+    """Whether a tensor is a part of another, which its own views have as their base, too."""
+    return link is not None and link.base is not None and not (link.detached or link.obstacle)
+
+
+def _taken_over(tensor: TensorCore) -> TensorCore:
+    taken = tensor._new(tensor.uop, tensor._history, tensor._device)
+    taken._view, taken._changes, taken._requires_grad = tensor._view, tensor._changes, tensor._requires_grad
+    return taken
+
+
+def _follow(tensor: TensorCore, before: TensorCore, base: TensorCore, steps: tuple[Step, ...]) -> None:
+    tensor._view = View(base, steps)
+    tensor._view.moved = before
+    tensor._history = None
 
 
 def mark_borrowed(tensor: TensorCore) -> None:

@@ -317,6 +317,8 @@ class TensorCore(NodeHolder):
             raise DtypeError(f"requires_grad: a tensor of dtype {dtype} has no gradient; cast it to a float first")
         if self._view is not None:
             aliasing.renew(self)
+        if value and self._view is not None and self._view.moved is not None:
+            raise GradientError("requires_grad: the order or number of elements was changed in place; use x.clone()")
         if value and not self._requires_grad:
             self._requires_grad = self._leaf = True
             if self._view is not None:

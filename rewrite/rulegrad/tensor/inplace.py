@@ -13,7 +13,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rulegrad.errors import CaptureError, DtypeError, GradientError, ShapeError
-from rulegrad.tensor.aliasing import check_writable, leaf_behind, move, reshape, write
+from rulegrad.tensor.aliasing import check_writable, leaf_behind, move, renounce, reshape, write
 from rulegrad.tensor.axes import integers, one_axis
 from rulegrad.tensor.capturing import is_of_outside
 from rulegrad.tensor.gradient_mode import gradients_enabled
@@ -149,10 +149,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     kept = self.flatten()[:count]
     more = self.__class__.zeros(count - kept.size, dtype=self.dtype, device=self.device)
     values = self.__class__.cat([kept, more]).reshape(shape)
-    move(self, None)
-    self._uop = values.uop
-    self._history = values._past()
-    self._changes += 1
+    renounce(self, values)
     return self
 
 
