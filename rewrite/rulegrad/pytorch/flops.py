@@ -19,7 +19,7 @@ class FlopCounterMode:
 
     >>> from rulegrad import Tensor
     >>> with FlopCounterMode(display=False) as counter:
-    ...     _ = (Tensor.ones(2, 3) @ Tensor.ones(3, 4)).realize()
+    ...     _ = (Tensor.rand(2, 3) @ Tensor.rand(3, 4)).realize()
     >>> counter.get_total_flops() >= 2 * 2 * 3 * 4
     True
     """
