@@ -351,7 +351,7 @@ std::optional<Ref> constant_of(PyObject* value, uint32_t dtype) {
 }
 
 // A value that is put into a tensor.
-struct Given {
+struct PutValue {
   Ref node;
   PyObject *history = Py_None, *device = nullptr, *tracked = Py_False;
 
@@ -407,7 +407,7 @@ bool assign(nb::handle tensor, nb::handle value) {
 bool put_at(nb::handle tensor, nb::handle index, nb::handle value) {
   const Tensors& g = g_tensors;
   PyObject* t = tensor.ptr();
-  Given given;
+  PutValue given;
   if (!is_changeable(t) || !given.read(t, value.ptr())) return false;
   const Ref before = Ref::share(node_of(t));
   const std::optional<Box> box = box_of(index.ptr(), shape_of(before.n));
