@@ -47,7 +47,8 @@ def test_a_mask_of_wide_positions(start: int) -> None:
     mask = Tensor.arange(70, device="c") <= (first + Tensor.arange(20, device="c")).unsqueeze(1)
     with rg.profile() as p:
         result = tensors[0].scaled_dot_product_attention(*tensors[1:], attn_mask=mask).numpy()
-    assert p.kernels[-1].schedule.startswith("attention: ")
+    # the mask, which the program holds, is a result too
+    assert any(kernel.schedule.startswith("attention: ") for kernel in p.kernels)
     seen = np.minimum(start + np.arange(20), 70)
     for row, last in enumerate(seen):
         expected = attention(q[:, row : row + 1], k[:, : last + 1], v[:, : last + 1], False)[:, 0] if last >= 0 else 0.0

@@ -145,7 +145,7 @@ def test_layer_gradients(any_device, name):
 
 #: What holds layers or tensors, and the modules of functions.
 HOLDERS = {"Buffer", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}
-HOLDERS |= {"DataParallel", "UninitializedBuffer", "UninitializedParameter"}
+HOLDERS |= {"DataParallel", "RNNBase", "RNNCellBase", "UninitializedBuffer", "UninitializedParameter"}
 OURS = {"QuantizedLinear", "QuantizedMatrix"}  # PyTorch has no layers like these
 ELSEWHERE = {"SyncBatchNorm"}  # PyTorch's needs a GPU in training; its example is in its documentation
 # They become layers that are compared: test_lazy_layers.py.

@@ -50,7 +50,12 @@ _GATES = {"LSTM": 4, "GRU": 3, "tanh": 1, "relu": 1}
 
 
 class RNNBase(Described):
-    """Base of RNN, LSTM and GRU: layers over layers, in one direction or both."""
+    """Base of RNN, LSTM and GRU: layers over layers, in one direction or both.
+
+    >>> from rulegrad import nn
+    >>> isinstance(nn.LSTM(2, 3), nn.RNNBase)
+    True
+    """
 
     _kind: str
 
@@ -260,7 +265,12 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Described):
-    """Base of the cells: the weights of one step."""
+    """Base of the cells: the weights of one step.
+
+    >>> from rulegrad import nn
+    >>> isinstance(nn.GRUCell(2, 3), nn.RNNCellBase)
+    True
+    """
 
     _kind: str
 

@@ -10,6 +10,7 @@ from rulegrad._core import Size, permuted, reshaped
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
+from rulegrad.runtime import source_lines
 from rulegrad.tensor import operands
 from rulegrad.tensor.axes import (
     axis_or_dim,
@@ -261,6 +262,8 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
         return self._result(UOp("MATERIALIZE", (node,)))
     if node.op not in ("BUFFER", "ARGUMENT", "MATERIALIZE") and not self._leaf and self._view is None:
         self._uop = UOp("MATERIALIZE", (node,))
+        if source_lines.recording():
+            source_lines.note(self._uop)
     return self
 
 
