@@ -29,7 +29,6 @@ create table if not exists entries (
 ) without rowid
 """
 _BUSY_SECONDS = 10.0
-_TURNS = 16  # files of a kind, for entries that are being made
 _TURN_POLL_SECONDS = 0.002
 _MOST_SECONDS_OF_MAKING = 120.0
 _FULL = 7 / 8  # of what may be kept is left when the oldest entries go
@@ -69,6 +68,7 @@ class DiskCache:
         self._connection: sqlite3.Connection | None = None
         self._opened_by: tuple[int, Path] | None = None
         self._off = False
+        self._turns: dict[Path, int] = {}  # open files
 
     @property
     def path(self) -> Path | None:
@@ -99,38 +99,36 @@ class DiskCache:
         >>> with cache.making("greeting", "de"):
         ...     cache.put("greeting", "de", b"hallo")
         """
-        handle = self._turn(kind, key)
+        handle = self._file_of_turns(kind)
+        if handle is None:
+            yield
+            return
+        import fcntl  # late: not on Windows
+
+        place = int.from_bytes(_digest(key.encode())[:4], "little") >> 1
+        _take_turn(handle, place)
         try:
             yield
         finally:
-            if handle is not None:
-                os.close(handle)  # which unlocks it
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.lockf(handle, fcntl.LOCK_UN, 1, place)
 
-    def _turn(self, kind: str, key: str) -> int | None:
-        """A locked file that stands for the entry, and for some others of its kind; None where there are no locks.
+    def _file_of_turns(self, kind: str) -> int | None:
+        """A file of which each byte stands for entries of this kind; None where there are no locks.
 
-        Each kind has files of its own, for who makes an entry may need one of another kind first.
+        It stays open: a process that closes a file loses all its locks of it, those of other threads too.
         """
         folder = cache_folder()
         if sys.platform == "win32" or folder is None or self._off:
             return None
-        import fcntl  # late: not on Windows
-
-        name = f"{self.file_name}.{kind.replace(' ', '-')}-{_digest(key.encode())[0] % _TURNS}"
-        try:
-            handle = os.open(folder / name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        except OSError:
-            return None
-        until = time.monotonic() + _MOST_SECONDS_OF_MAKING
-        while time.monotonic() < until:
-            try:
-                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # of the process: a child made by fork has it not
-                break
-            except (BlockingIOError, PermissionError):  # another process has it
-                time.sleep(_TURN_POLL_SECONDS)
-            except OSError:  # a file system without locks
-                break
-        return handle
+        path = folder / f"{self.file_name}.{kind.replace(' ', '-')}-turns"
+        with self._lock:
+            if path not in self._turns:
+                try:
+                    self._turns[path] = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+                except OSError:
+                    return None
+            return self._turns[path]
 
     def entries(self) -> list[tuple[str, str, int, float]]:
         """All entries: kind, key, size in bytes, and when it was last used (seconds since 1970)."""
@@ -242,6 +240,21 @@ def _read(db: sqlite3.Connection, kind: str, key: str) -> tuple[bytes, bytes] | 
     if now - row[2] > 3600:  # writing at every read would make readers wait for each other
         db.execute("update entries set used = ? where kind = ? and key = ?", (now, kind, key))
     return row[:2]
+
+
+def _take_turn(handle: int, place: int) -> None:
+    """Waits for the lock of a byte of a file. It is the process's: a child made by fork has it not."""
+    import fcntl  # late: not on Windows
+
+    until = time.monotonic() + _MOST_SECONDS_OF_MAKING
+    while time.monotonic() < until:
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+            return
+        except (BlockingIOError, PermissionError):  # another process has it
+            time.sleep(_TURN_POLL_SECONDS)
+        except OSError:  # a file system without locks
+            return
 
 
 def _bytes_in_use(db: sqlite3.Connection) -> int:
