@@ -74,6 +74,18 @@ def test_damage_while_it_is_open(folder: Path) -> None:
     assert other.get("kind", "new") == b"value"
 
 
+def test_damage_that_a_message_quotes(folder: Path) -> None:
+    cache = DiskCache("a.sqlite")
+    cache.put("kind", "key", b"value")
+    cache.close()
+    schema = (folder / "a.sqlite").read_bytes()
+    (folder / "a.sqlite").write_bytes(schema.replace(b"create table entries", b"create table \xdc\xff\xfetries", 1))
+    other = DiskCache("a.sqlite")
+    assert other.get("kind", "key") in (None, b"value")
+    other.put("kind", "new", b"value")
+    assert other.get("kind", "new") == b"value"
+
+
 def test_a_value_that_has_changed_on_disk_is_no_entry(folder: Path) -> None:
     cache = DiskCache("a.sqlite")
     cache.put("kind", "key", b"value")

@@ -155,6 +155,8 @@ class DiskCache:
                 try:
                     connection = self._open()
                     return work(connection) if connection else otherwise
+                except UnicodeDecodeError as error:  # SQLite's message quotes what is damaged
+                    self._rebuild(error, last=attempt == 2)
                 except sqlite3.Error as error:
                     if any(text in str(error).lower() for text in _NOT_DAMAGE):
                         self._give_up(error)
@@ -206,7 +208,7 @@ class DiskCache:
         self._off = True
         say(f"the cache {self.path} cannot be used ({error}); going on without it")
 
-    def _rebuild(self, error: sqlite3.Error, last: bool) -> None:
+    def _rebuild(self, error: Exception, last: bool) -> None:
         path = self.path
         self.close()
         try:
