@@ -78,8 +78,10 @@ def test_damage_that_a_message_quotes(folder: Path) -> None:
     cache = DiskCache("a.sqlite")
     cache.put("kind", "key", b"value")
     cache.close()
-    schema = (folder / "a.sqlite").read_bytes()
-    (folder / "a.sqlite").write_bytes(schema.replace(b"create table entries", b"create table \xdc\xff\xfetries", 1))
+    contents = (folder / "a.sqlite").read_bytes()
+    damaged = contents.replace(b"entriesentries", b"\xdcntries\xdcntries").replace(b"CREATE TABLE", b"CREATE TABL)")
+    assert contents.count(b"entriesentries") == 1 and damaged != contents
+    (folder / "a.sqlite").write_bytes(damaged)
     other = DiskCache("a.sqlite")
     assert other.get("kind", "key") in (None, b"value")
     other.put("kind", "new", b"value")
