@@ -54,6 +54,16 @@ def test_divergences_of_two_kinds(on_the_interpreter):
         np.testing.assert_allclose(parameter.grad.numpy().ravel(), numbers, 1e-6, 1e-9)
 
 
+def check_moments(cases, rel):
+    """Samples have the mean and, up to this part, the deviation that their distribution gives."""
+    samples = [case.sample((3000,)) for case in cases]
+    Tensor.realize(*samples)
+    for case, drawn in zip(cases, samples, strict=True):
+        values, deviation = drawn.numpy(), np.sqrt(case.variance.numpy())
+        assert np.abs(values.mean(0) - case.mean.numpy()).max() < 4 * deviation.max() / np.sqrt(3000), case
+        assert values.std(0) == pytest.approx(deviation, rel=rel), case
+
+
 def test_samples_have_the_moments_that_the_distribution_says(on_the_interpreter):
     cases = [
         distributions.Gamma(Tensor([0.5, 4.0]), 2.0), distributions.Beta(Tensor([0.6, 3.0]), 1.5),
@@ -64,12 +74,7 @@ def test_samples_have_the_moments_that_the_distribution_says(on_the_interpreter)
         distributions.MultivariateNormal(Tensor([1.0, 0.0]), Tensor([[2.0, 0.5], [0.5, 1.0]])),
         distributions.OneHotCategorical(Tensor([0.25, 0.25, 0.5])),
     ]  # fmt: skip
-    samples = [case.sample((3000,)) for case in cases]
-    Tensor.realize(*samples)
-    for case, drawn in zip(cases, samples, strict=True):
-        values, deviation = drawn.numpy(), np.sqrt(case.variance.numpy())
-        assert np.abs(values.mean(0) - case.mean.numpy()).max() < 4 * deviation.max() / np.sqrt(3000), case
-        assert values.std(0) == pytest.approx(deviation, rel=0.15), case
+    check_moments(cases, 0.15)
 
 
 def test_samples_of_further_kinds(on_the_interpreter):
@@ -83,12 +88,7 @@ def test_samples_of_further_kinds(on_the_interpreter):
         distributions.Wishart(4.0, Tensor([[1.0, 0.3], [0.3, 0.5]])), distributions.LogNormal(Tensor([0.0]), 0.25),
         distributions.MixtureSameFamily(distributions.Categorical(Tensor([0.3, 0.7])), distributions.Normal(Tensor([0.0, 9.0]), 1.0)),
     ]  # fmt: skip
-    samples = [case.sample((3000,)) for case in cases]
-    Tensor.realize(*samples)
-    for case, drawn in zip(cases, samples, strict=True):
-        values, deviation = drawn.numpy(), np.sqrt(case.variance.numpy())
-        assert np.abs(values.mean(0) - case.mean.numpy()).max() < 4 * deviation.max() / np.sqrt(3000), case
-        assert values.std(0) == pytest.approx(deviation, rel=0.2), case
+    check_moments(cases, 0.2)
 
 
 def test_samples_of_which_other_means_are_known(on_the_interpreter):

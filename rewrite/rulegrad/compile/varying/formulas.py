@@ -98,11 +98,16 @@ def numbers_within(ranges: Sequence[tuple[int, int]]) -> list[list[int]] | None:
     found: list[list[int]] = [[] for _ in ranges]
     taken: set[int] = set()
     for k in sorted(range(len(ranges)), key=lambda k: ranges[k][1] - ranges[k][0]):
-        numbers = [n for n in range(max(ranges[k][0], 2), ranges[k][1] + 1) if n not in taken]
-        numbers.sort(key=lambda n: any(n % d == 0 for d in range(2, math.isqrt(n) + 1)))
-        found[k] = numbers[: _DEGREE + 2]
+        numbers = range(max(ranges[k][0], 2), ranges[k][1] + 1)
+        primes = (n for n in numbers if n not in taken and _is_prime(n))
+        others = (n for n in numbers if n not in taken and not _is_prime(n))
+        found[k] = list(itertools.islice(itertools.chain(primes, others), _DEGREE + 2))
         taken.update(found[k])
     return found if all(len(numbers) == _DEGREE + 2 for numbers in found) else None
+
+
+def _is_prime(n: int) -> bool:
+    return all(n % k for k in range(2, math.isqrt(n) + 1))
 
 
 @functools.cache

@@ -135,20 +135,8 @@ class LogitRelaxedBernoulli(Distribution):
         return _tensor(self.temperature).log() + distance - 2 * distance.softplus()
 
 
-class RelaxedBernoulli(TransformedDistribution):
-    """Numbers from 0 to 1 that are about 0 or 1, the more so the lower the temperature is.
-
-    >>> RelaxedBernoulli(0.5, Tensor([0.2, 0.8])).rsample((3,)).shape
-    (3, 2)
-    """
-
-    arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support: Any = constraints.unit_interval
-
-    def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform())
+class _Relaxed(TransformedDistribution):
+    """What has the parameters of its base."""
 
     @property
     def temperature(self) -> Any:
@@ -162,8 +150,24 @@ class RelaxedBernoulli(TransformedDistribution):
 
     @property
     def probs(self) -> Any:
-        """The probabilities of 1."""
+        """The probabilities."""
         return self.base_dist.probs
+
+
+class RelaxedBernoulli(_Relaxed):
+    """Numbers from 0 to 1 that are about 0 or 1, the more so the lower the temperature is.
+
+    >>> RelaxedBernoulli(0.5, Tensor([0.2, 0.8])).rsample((3,)).shape
+    (3, 2)
+    """
+
+    arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support: Any = constraints.unit_interval
+
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform())
 
 
 class ExpRelaxedCategorical(Distribution):
@@ -199,7 +203,7 @@ class ExpRelaxedCategorical(Distribution):
         return score + math.lgamma(count) + (count - 1) * _tensor(self.temperature).log()
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """Vectors of probabilities in which about one class has all, the more so the lower the temperature is.
 
     >>> RelaxedOneHotCategorical(0.5, Tensor([0.2, 0.8])).rsample((3,)).sum(-1).round().tolist()
@@ -213,21 +217,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         super().__init__(ExpRelaxedCategorical(temperature, probs, logits), ExpTransform())
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """The logits."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self.base_dist.probs
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
