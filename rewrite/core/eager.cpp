@@ -236,9 +236,10 @@ std::optional<bool> may_be_kept(PyObject* t, Node* n, PyObject* device) {
   return true;
 }
 
-// False where Python has to see to it.
-bool read_graph(Asked& asked) {
+// False where Python has to see to it, as for more nodes than any known graph has.
+bool read_graph(Asked& asked, size_t most) {
   asked.order = toposort(asked.root.n);
+  if (asked.order.size() > most) return false;
   PyObject* device = at(asked.tensor, g_tensors.device);
   for (size_t k = 0; k < asked.order.size(); k++) {
     Node* n = asked.order[k];
@@ -273,6 +274,7 @@ class Eager {
             int64_t arena, int64_t runs) {
     const Replay* replay = nb::cast<const Replay*>(program);
     if (known_.size() >= kMostKept) known_.clear();
+    most_nodes_ = std::max(most_nodes_, key.size() / kLeastOfNode);
     known_.insert_or_assign(std::string(key.c_str(), key.size()),
                             std::make_shared<const Small>(program, replay, inputs, std::move(takeable), layouts, std::move(outputs), arena, runs));
   }
@@ -287,7 +289,7 @@ class Eager {
     Asked asked{tensor.ptr(), {}, {}, {}, {}, {}};
     if (!is_askable(asked.tensor)) return;
     asked.root = Ref::share(node_of(asked.tensor));
-    if (!read_graph(asked) || asked.named.empty()) return;
+    if (!read_graph(asked, most_nodes_) || asked.named.empty()) return;
     Decision decision;
     for (auto [nodes, places] : {std::pair(&kept, &decision.kept), std::pair(&cheap, &decision.cheap)})
       for (const Handle& one : *nodes) {
@@ -312,7 +314,7 @@ class Eager {
     if (!is_askable(asked.tensor)) return false;
     asked.root = Ref::share(node_of(asked.tensor));
     if (asked.root.n->op == known_ops.BUFFER) return true;
-    if (!asked.root.n->nsrc || !read_graph(asked)) return false;
+    if (!asked.root.n->nsrc || !read_graph(asked, most_nodes_)) return false;
     static const auto nothing = std::make_shared<const Decision>();
     std::shared_ptr<const Decision> decision = nothing;
     if (!asked.named.empty()) {
@@ -321,29 +323,65 @@ class Eager {
       decision = known->second;
       for (uint32_t place : decision->kept) asked.text.append(reinterpret_cast<const char*>(&place), sizeof place);  // a root, too
     }
-    const auto found = known_.find(asked.text);
-    if (found == known_.end()) return false;
-    const std::shared_ptr<const Small> plan = found->second;  // it may be forgotten while the device is asked for memory
-    if (plan->runs >= 0 && --plan->runs < 0) {
-      known_.erase(found);
-      return false;
+    const std::shared_ptr<const Small> plan = find(asked.text);
+    return plan && launch(*plan, asked, *decision);
+  }
+
+  // The buffers of graphs that read these buffers in the places of nodes; None where Python has to see to it.
+  nb::object compute(const std::vector<Handle>& graphs, const std::vector<Handle>& nodes, nb::list buffers) {
+    if (!nobody_watches()) return nb::none();
+    if (nodes.size() != buffers.size()) throw GraphError("each node has one buffer in its place");
+    Replaced replaced;
+    for (size_t k = 0; k < nodes.size(); k++) {
+      nb::handle buffer = buffers[k];
+      if (!Py_IS_TYPE(buffer.ptr(), g_tensors.buffer)) throw GraphError("in the place of a node is a buffer");
+      replaced.emplace_back(nodes[k].ref.n, nb::inst_ptr<Handle>(reinterpret_cast<BufferBase*>(buffer.ptr())->uop)->ref.n);
     }
-    return launch(*plan, asked, *decision);
+    std::vector<Node*> roots;
+    for (const Handle& graph : graphs) roots.push_back(graph.ref.n);
+    std::string text;
+    std::vector<int64_t> ids;
+    write_signature(toposort(roots, replaced), roots, text, ids, replaced);
+    const std::shared_ptr<const Small> plan = find(text);
+    const auto inputs = plan ? inputs_of(ids) : std::nullopt;
+    if (!inputs) return nb::none();
+    const std::vector<nb::object> made = run(*plan, *inputs);
+    nb::list results;
+    for (uint32_t place : plan->outputs) results.append(made[place]);
+    return results;
   }
 
   nb::object read_kept;  // Python's: lets the graph of a tensor begin at buffers with values in it
 
  private:
+  // The plan of graphs with this signature, if the engine is to compute them this time. It may be forgotten while the device is asked for memory.
+  std::shared_ptr<const Small> find(const std::string& text) {
+    const auto found = known_.find(text);
+    if (found == known_.end()) return {};
+    const std::shared_ptr<const Small> plan = found->second;
+    if (plan->runs < 0 || --plan->runs >= 0) return plan;
+    known_.erase(found);
+    return {};
+  }
+
+  // The buffers with these ids; none where one has no memory yet, or indices that are to be checked.
+  static std::optional<std::vector<nb::object>> inputs_of(const std::vector<int64_t>& ids) {
+    std::vector<nb::object> found;
+    for (int64_t id : ids) {
+      BufferBase* s = live_buffer(id);
+      if (!s || !s->handle || s->handle == Py_None || PyTuple_GET_SIZE(s->checks)) return {};
+      found.push_back(nb::borrow(reinterpret_cast<PyObject*>(s)));
+    }
+    return found;
+  }
+
   // Whether a tensor's value may be computed without Python.
   static bool is_askable(PyObject* t) { return nobody_watches() && is_plain(t) && at(t, g_tensors.gradient_of) == g_tensors.nothing; }
 
   bool launch(const Small& plan, const Asked& asked, const Decision& decision) {
-    std::vector<nb::object> inputs(asked.ids.size());
-    for (size_t k = 0; k < inputs.size(); k++) {
-      BufferBase* s = live_buffer(asked.ids[k]);
-      if (!s || !s->handle || s->handle == Py_None || PyTuple_GET_SIZE(s->checks)) return false;
-      inputs[k] = nb::borrow(reinterpret_cast<PyObject*>(s));
-    }
+    const auto found = inputs_of(asked.ids);
+    if (!found) return false;
+    const std::vector<nb::object>& inputs = *found;
     std::vector<nb::list> kept;
     size_t tensors = 1 + asked.others;
     for (uint32_t place : decision.kept) tensors += nb::len(kept.emplace_back(holders_of(asked.order[place])));
@@ -418,6 +456,7 @@ class Eager {
   }
 
   std::unordered_map<std::string, std::shared_ptr<const Small>> known_;       // by the signature
+  size_t most_nodes_ = 0;                                                     // that a known graph may have
   std::unordered_map<std::string, std::shared_ptr<const Decision>> decided_;  // by that of what is asked for, and what is named in it
 };
 
@@ -442,6 +481,7 @@ void define_eager(nb::module_& m) {
           nb::for_setter(nb::arg("function")))
       .def("forget", &Eager::forget)
       .def("realize", &Eager::realize, nb::arg("tensor"))
+      .def("compute", &Eager::compute, nb::arg("graphs"), nb::arg("nodes"), nb::arg("buffers"))
       .def_prop_rw("is_off", [](Eager&) { return is_off(); }, [](Eager&, bool off) { set_off(off); });
   m.def("gradients_enabled", [] { return t_gradients; }, "False inside `no_grad`, of this thread.");
   m.def(

@@ -64,6 +64,7 @@ NB_MODULE(_core, m) {
   define_placing(m);
   m.def("table_loaded", &table_loaded);
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
+  m.attr("SIGNATURE_BYTES") = kLeastOfNode;
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");
   m.def("is_in_parts", [](const Handle& node) { return is_in_parts(node.ref.n); }, nb::arg("node"), "Whether it is a BUFFER in parts on a mesh.");
   m.def("placements", &placements, nb::arg("nodes"), "Of the nodes that are BUFFERs in parts: which they are, their meshes, and how they lie there.");

@@ -178,16 +178,17 @@ struct Visits {
   std::vector<std::pair<Node*, uint32_t>> stack;  // with the source to visit
 };
 
-// `enters`: whether a node and what is below it are wanted.
-template <typename Enters>
-std::vector<Node*> sorted(Node* const* roots, size_t count, Enters enters) {
+// `wanted`: the node that is entered where this one is met, or none.
+template <typename Wanted>
+std::vector<Node*> sorted(Node* const* roots, size_t count, Wanted wanted) {
   Lease<Visits> visits;
   auto& [seen, stack] = *visits;
   seen.begin();
   std::vector<Node*> order;
   order.reserve(32);  // most have few nodes
-  auto visit = [&](Node* n) {
-    if (!enters(n)) return;
+  auto visit = [&](Node* met) {
+    Node* n = wanted(met);
+    if (!n) return;
     uint8_t& is_seen = seen[n];
     if (is_seen) return;
     is_seen = 1;
@@ -212,15 +213,25 @@ std::vector<Node*> sorted(Node* const* roots, size_t count, Enters enters) {
 }  // namespace
 
 std::vector<Node*> toposort(const std::vector<Node*>& roots) {
-  return sorted(roots.data(), roots.size(), [](const Node*) { return true; });
+  return sorted(roots.data(), roots.size(), [](Node* n) { return n; });
 }
 
 std::vector<Node*> toposort(Node* root) {
-  return sorted(&root, 1, [](const Node*) { return true; });
+  return sorted(&root, 1, [](Node* n) { return n; });
+}
+
+std::vector<Node*> toposort(const std::vector<Node*>& roots, const Replaced& replaced) {
+  static thread_local SideTable<Node*> other;
+  other.begin();
+  for (auto [node, seen] : replaced) other[node] = seen;
+  return sorted(roots.data(), roots.size(), [](Node* n) {
+    Node** seen = other.find(n);
+    return seen ? *seen : n;
+  });
 }
 
 std::vector<Node*> toposort(Node* root, const OpMask& ops) {
-  return sorted(&root, 1, [&](const Node* n) { return n->ops.meets(ops); });
+  return sorted(&root, 1, [&](Node* n) { return n->ops.meets(ops) ? n : nullptr; });
 }
 
 std::string verify(Node* root, uint32_t stage) {

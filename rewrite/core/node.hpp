@@ -177,6 +177,9 @@ void dtype_bounds(uint32_t dtype, int64_t& low, int64_t& high);
 
 std::vector<Node*> toposort(const std::vector<Node*>& roots);
 std::vector<Node*> toposort(Node* root);
+// Nodes, and what is seen in the place of each.
+using Replaced = std::vector<std::pair<Node*, Node*>>;
+std::vector<Node*> toposort(const std::vector<Node*>& roots, const Replaced& replaced);
 // Those that have an op of these below, or one that shares its bit: where few have, few are looked at.
 std::vector<Node*> toposort(Node* root, const OpMask& ops);
 // Empty, or what is wrong with the graph below n: shapes, dtypes and the stage (bit) that each op may stand in.

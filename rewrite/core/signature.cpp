@@ -42,16 +42,18 @@ size_t buffer_id_place() {
 
 }  // namespace
 
-void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& roots, std::string& text, std::vector<int64_t>& ids) {
+void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& roots, std::string& text, std::vector<int64_t>& ids,
+                     const Replaced& replaced) {
   static thread_local SideTable<uint32_t> places;
   const size_t id = buffer_id_place();
   // ARGUMENT is its source under a name that is new in each call of a function's gradient
   static const int argument = find_op("ARGUMENT");
   text.reserve(order.size() * 48);
   places.begin();
-  for (size_t k = 0; k < order.size(); k++) {
-    Node* n = order[k];
-    places[n] = uint32_t(k);
+  for (size_t k = 0; k < order.size(); k++) places[order[k]] = uint32_t(k);
+  for (auto [node, seen] : replaced)
+    if (const uint32_t* place = places.find(seen)) places[node] = *place;
+  for (Node* n : order) {
     const uint32_t attributes = n->attrs && int(n->op) != argument ? n->attrs->size : 0;
     const bool is_buffer = n->op == known_ops.BUFFER;
     put(text, n->op);

@@ -4,10 +4,14 @@
 
 namespace rulegrad {
 
+// The bytes of a key that a node has at least.
+constexpr size_t kLeastOfNode = sizeof(Node::op) + sizeof(Node::dtype) + sizeof(Node::nsrc) + sizeof(uint32_t);
+
 // A key of the graphs with these roots, whose nodes are given in order, sources first, and the ids of their buffers in the order of the graph, each
 // once. Two graphs have the same key exactly when they become equal by renaming buffers. It holds in this process only: it has addresses of strings.
-// Throws GraphError.
-void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& roots, std::string& text, std::vector<int64_t>& ids);
+// replaced: nodes in whose places BUFFERs are seen, in the order too. Throws GraphError.
+void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& roots, std::string& text, std::vector<int64_t>& ids,
+                     const Replaced& replaced = {});
 nb::tuple signature(const std::vector<Handle>& roots);
 // Whether a node is a BUFFER in parts on a mesh.
 bool is_in_parts(const Node* n);

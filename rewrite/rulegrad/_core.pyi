@@ -546,6 +546,12 @@ class Eager:
     def realize(self, tensor: NodeHolder) -> bool:
         """Whether the tensor's values are in a buffer now; False for what has to go through Python."""
 
+    def compute(self, graphs: Sequence[UOp], nodes: Sequence[UOp], buffers: list[Any]) -> list[Any] | None:
+        """The buffers of graphs that read these buffers in the places of nodes; None for what has to go through Python.
+
+        Raises GraphError where not every node has a buffer.
+        """
+
 def view_at(tensor: NodeHolder, index: Any) -> Any:
     """The view at integers, slices, None and an Ellipsis; None where Python has to make it."""
 
@@ -665,6 +671,8 @@ def renumbered(like: UOp, number: int) -> UOp:
 
 def placements(nodes: Sequence[UOp]) -> tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]:
     """Of the nodes that are BUFFERs in parts on a mesh: which they are, the meshes, and how they lie there."""
+
+SIGNATURE_BYTES: Final[int]  #: that a node has at least in a key of graphs
 
 def signature(roots: Sequence[UOp]) -> tuple[bytes, list[int]]:
     """A key of the graphs with their buffers left open, and the ids of the buffers, in the order of the graph.

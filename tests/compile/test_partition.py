@@ -12,7 +12,9 @@ import rulegrad as rg
 from rulegrad import Tensor, config
 from rulegrad._core import signature
 from rulegrad.compile import partition, plans, realize
+from rulegrad.errors import GraphError
 from rulegrad.ir import UOp
+from rulegrad.runtime.eager import eager
 
 STEPS = 300
 
@@ -84,6 +86,36 @@ def test_a_longer_loop_needs_no_more_plans(made: list[int]) -> None:
             counts.append(len(made))
     # the first step, the next ones, and what is left; all others have the general plan
     assert counts[1] <= counts[0] <= 3
+
+
+def test_known_subgraphs_are_computed_by_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = numbers(7, STEPS)
+    by_python: list[UOp] = []
+    substituted = partition.substituted
+
+    def counted(root: UOp, nodes: Any) -> UOp:
+        by_python.append(root)
+        return substituted(root, nodes)
+
+    monkeypatch.setattr(partition, "substituted", counted)
+    counts = []
+    with config(longest_graph=400, device="c"):
+        for _ in range(2):
+            by_python.clear()
+            found = rg.stack(states(Tensor(x)), 1)
+            np.testing.assert_allclose(found.numpy(), expected(x), rtol=2e-5, atol=1e-6)
+            counts.append(len(by_python))
+    assert counts[0] > 3
+    # the first reads nothing, so its device is not known by what it reads
+    assert counts[1] <= 1
+
+
+def test_each_node_of_a_subgraph_has_a_buffer_in_its_place() -> None:
+    x = Tensor([1.0, 2.0]).realize() + 1.5
+    with pytest.raises(GraphError, match="each node has one buffer"):
+        eager.compute([(x * 2).uop], [x.uop], [])
+    with pytest.raises(GraphError, match="in the place of a node is a buffer"):
+        eager.compute([(x * 2).uop], [x.uop], [x.uop])
 
 
 def test_what_goes_from_step_to_step_is_all_that_is_stored() -> None:

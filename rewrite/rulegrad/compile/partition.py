@@ -19,11 +19,11 @@ from rulegrad.ir import UOp
 from rulegrad.ir.substitution import substituted
 from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.eager import eager
 
 #: The outputs of earlier subgraphs that one reads, its outputs, and those outputs that no later one reads.
 Subgraph: TypeAlias = "tuple[list[UOp], list[UOp], list[UOp]]"
 
-_FEWEST_BYTES: Final = 11  # of a node in a signature
 _SIZE: Final = 400  # nodes of a subgraph, where a step has fewer
 
 
@@ -50,7 +50,7 @@ kernels._also_forget.append(_forget)
 def is_long(key: bytes) -> bool:
     """Whether graphs of this signature may have so many nodes that they are partitioned, as far as it is known."""
     most = config.longest_graph
-    return most > 0 and len(key) >= most // 2 * _FEWEST_BYTES and (key, most) not in _whole
+    return most > 0 and len(key) >= most // 2 * _core.SIGNATURE_BYTES and (key, most) not in _whole
 
 
 def partition(uops: Sequence[UOp], key: bytes) -> list[Subgraph]:
@@ -69,8 +69,12 @@ def realize_subgraphs(
     with_others = source_lines.with_others if source_lines.recording() else substituted
     held: dict[UOp, Buffer] = {}
     for reads, outputs, unread in found:
-        graphs = with_others(UOp("SINK", tuple(outputs)), {node: held[node].uop for node in reads}).src
-        held.update(zip(outputs, realize(graphs), strict=True))
+        buffers = [held[node] for node in reads]
+        results = eager.compute(outputs, reads, buffers)
+        if results is None:
+            others = {node: buffer.uop for node, buffer in zip(reads, buffers, strict=True)}
+            results = realize(with_others(UOp("SINK", tuple(outputs)), others).src)
+        held.update(zip(outputs, results, strict=True))
         for node in unread:
             del held[node]
     return [held[uop] for uop in uops]
