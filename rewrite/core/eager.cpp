@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "replay.hpp"
+#include "scalars.hpp"
 #include "signature.hpp"
 #include "tensors.hpp"
 #include "views.hpp"
@@ -275,8 +276,9 @@ class Eager {
     const Replay* replay = nb::cast<const Replay*>(program);
     if (known_.size() >= kMostKept) known_.clear();
     most_nodes_ = std::max(most_nodes_, key.size() / kLeastOfNode);
-    known_.insert_or_assign(std::string(key.c_str(), key.size()),
-                            std::make_shared<const Small>(program, replay, inputs, std::move(takeable), layouts, std::move(outputs), arena, runs));
+    auto plan = std::make_shared<const Small>(program, replay, inputs, std::move(takeable), layouts, std::move(outputs), arena, runs);
+    if (replay->is_of_functions() && !is_of_host(plan->layouts[0].device.ptr())) host_devices_.push_back(plan->layouts[0].device);
+    known_.insert_or_assign(std::string(key.c_str(), key.size()), std::move(plan));
   }
 
   // When this tensor is asked for, these values on the way are results too, and these are not kept, though tensors stand for them.
@@ -351,6 +353,18 @@ class Eager {
     return results;
   }
 
+  // The value of a tensor with one element that is in memory, or whose plan is known; None where Python has to see to it.
+  nb::object number(nb::handle tensor) {
+    PyObject* t = tensor.ptr();
+    if (!nobody_watches() || !is_current(t) || element_count(shape_of(node_of(t))) != 1) return nb::none();
+    std::optional<Element> element = element_of(node_of(t));
+    if (!element && realize(tensor)) element = element_of(node_of(t));
+    BufferBase* buffer = element ? live_buffer(buffer_id(element->buffer)) : nullptr;
+    if (!buffer || !has_values(buffer) || !is_of_host(buffer->device)) return nb::none();
+    const nb::object found = number_at(address_of(buffer->handle), element->buffer->dtype, element->place);
+    return found.is_valid() ? found : nb::none();
+  }
+
   nb::object read_kept;  // Python's: lets the graph of a tensor begin at buffers with values in it
 
  private:
@@ -369,10 +383,18 @@ class Eager {
     std::vector<nb::object> found;
     for (int64_t id : ids) {
       BufferBase* s = live_buffer(id);
-      if (!s || !s->handle || s->handle == Py_None || PyTuple_GET_SIZE(s->checks)) return {};
+      if (!s || !has_values(s)) return {};
       found.push_back(nb::borrow(reinterpret_cast<PyObject*>(s)));
     }
     return found;
+  }
+
+  static bool has_values(const BufferBase* s) { return s->handle && s->handle != Py_None && !PyTuple_GET_SIZE(s->checks); }
+
+  // Whether the host reads a device's memory at its addresses: programs of functions ran there, and a run returns when it has ended.
+  bool is_of_host(PyObject* device) const {
+    return std::any_of(host_devices_.begin(), host_devices_.end(),
+                       [&](const nb::object& one) { return one.ptr() == device || PyUnicode_Compare(one.ptr(), device) == 0; });
   }
 
   // Whether a tensor's value may be computed without Python.
@@ -456,6 +478,7 @@ class Eager {
   }
 
   std::unordered_map<std::string, std::shared_ptr<const Small>> known_;       // by the signature
+  std::vector<nb::object> host_devices_;
   size_t most_nodes_ = 0;                                                     // that a known graph may have
   std::unordered_map<std::string, std::shared_ptr<const Decision>> decided_;  // by that of what is asked for, and what is named in it
 };
@@ -481,6 +504,7 @@ void define_eager(nb::module_& m) {
           nb::for_setter(nb::arg("function")))
       .def("forget", &Eager::forget)
       .def("realize", &Eager::realize, nb::arg("tensor"))
+      .def("number", &Eager::number, nb::arg("tensor"))
       .def("compute", &Eager::compute, nb::arg("graphs"), nb::arg("nodes"), nb::arg("buffers"))
       .def_prop_rw("is_off", [](Eager&) { return is_off(); }, [](Eager&, bool off) { set_off(off); });
   m.def("gradients_enabled", [] { return t_gradients; }, "False inside `no_grad`, of this thread.");

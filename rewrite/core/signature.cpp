@@ -26,13 +26,7 @@ void put_value(std::string& text, const Value& v) {
   }
 }
 
-// The place of an attribute of BUFFERs among all of them.
-size_t buffer_attribute(const char* name) {
-  const std::vector<AttributeInfo>& all = op_info(known_ops.BUFFER).attributes;
-  for (size_t k = 0; k < all.size(); k++)
-    if (all[k].name->text == name) return k;
-  throw GraphError(std::string("the op BUFFER has no attribute ") + name);
-}
+size_t buffer_attribute(const char* name) { return attribute_of(known_ops.BUFFER, name); }
 
 // The place of the attribute that names a BUFFER.
 size_t buffer_id_place() {
@@ -41,6 +35,15 @@ size_t buffer_id_place() {
 }
 
 }  // namespace
+
+size_t attribute_of(uint32_t op, std::string_view name) {
+  const auto& attributes = op_info(op).attributes;
+  for (size_t k = 0; k < attributes.size(); k++)
+    if (attributes[k].name->text == name) return k;
+  throw GraphError(op_info(op).name->text + " has no attribute " + std::string(name));
+}
+
+int64_t buffer_id(const Node* n) { return int64_t(n->attrs->items[buffer_id_place()].i); }
 
 void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& roots, std::string& text, std::vector<int64_t>& ids,
                      const Replaced& replaced) {

@@ -13,6 +13,10 @@ constexpr size_t kLeastOfNode = sizeof(Node::op) + sizeof(Node::dtype) + sizeof(
 void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& roots, std::string& text, std::vector<int64_t>& ids,
                      const Replaced& replaced = {});
 nb::tuple signature(const std::vector<Handle>& roots);
+// The place of an attribute among those of an op. Throws GraphError.
+size_t attribute_of(uint32_t op, std::string_view name);
+// The number of a BUFFER.
+int64_t buffer_id(const Node* n);
 // Whether a node is a BUFFER in parts on a mesh.
 bool is_in_parts(const Node* n);
 // Whether two BUFFERs lie on a mesh in the same way, or both on no mesh.

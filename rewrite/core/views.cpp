@@ -28,19 +28,12 @@ Value sequence(const Dims& dims, std::vector<Value>& items) {
   return Value::seq(items.data(), uint32_t(items.size()));
 }
 
-size_t attribute_of(int op, std::string_view name) {
-  const auto& attributes = op_info(uint32_t(op)).attributes;
-  for (size_t k = 0; k < attributes.size(); k++)
-    if (attributes[k].name->text == name) return k;
-  throw GraphError(op_info(uint32_t(op)).name->text + " has no attribute " + std::string(name));
-}
-
 // The node by a movement of two attributes, SHRINK or PAD.
 Ref with_bounds(int op, const char* low, const char* high, Node* n, const Dims& first, const Dims& second) {
   std::vector<Value> items[2];
   Value attributes[2];
-  attributes[attribute_of(op, low)] = sequence(first, items[0]);
-  attributes[attribute_of(op, high)] = sequence(second, items[1]);
+  attributes[attribute_of(uint32_t(op), low)] = sequence(first, items[0]);
+  attributes[attribute_of(uint32_t(op), high)] = sequence(second, items[1]);
   Ref made(build_node(uint32_t(op), -1, &n, 1, attributes, 2));
   shape_of(made.n);
   return made;

@@ -546,6 +546,9 @@ class Eager:
     def realize(self, tensor: NodeHolder) -> bool:
         """Whether the tensor's values are in a buffer now; False for what has to go through Python."""
 
+    def number(self, tensor: NodeHolder) -> bool | int | float | None:
+        """The value of a tensor with one element on the host; None for what has to go through Python."""
+
     def compute(self, graphs: Sequence[UOp], nodes: Sequence[UOp], buffers: list[Any]) -> list[Any] | None:
         """The buffers of graphs that read these buffers in the places of nodes; None for what has to go through Python.
 

@@ -462,3 +462,46 @@ def test_gradients_through_what_is_put_at_an_index() -> None:
         return [w.grad.tolist(), x.tolist(), x.requires_grad]
 
     assert gradients() == by_python(gradients)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint32", "int64", "uint64", "float32", "float64"])
+def test_one_value_is_read_where_it_lies(dtype: str) -> None:
+    values = np.array([[0, 1, 7], [100, 2, 0]]).astype(dtype)
+    x = Tensor(values, device="c")
+    _ = [(vector() + 0.5).realize() for _ in range(2)]  # the device is known to the engine
+    views = {
+        "an element": (x[1, 0], values[1, 0]),
+        "of a row": (x[1][0:1], values[1, 0]),
+        "of a column": (x[:, 2:][0], values[0, 2]),
+        "of a shape": (x.reshape(3, 2)[1], values.reshape(3, 2)[1]),
+    }
+    for name, (view, expected) in views.items():
+        if view.size == 1:
+            found = eager.number(view)
+            assert found == view.numpy().item() == expected.item(), name
+            assert type(found) is type(view.numpy().item()) and view.item() == found
+        else:
+            assert eager.number(view) is None
+
+
+def test_values_that_python_has_to_read() -> None:
+    x = vector()
+    total = (x * 3).sum()
+    total.realize()
+    again = (x * 3).sum()
+    assert eager.number(again) == pytest.approx(float(total.numpy()))
+    assert again.uop.op == "BUFFER"
+    assert eager.number(x.flip(0)[0]) is None  # not of what RESHAPE and SHRINK reach
+    assert eager.number(Tensor([1.5], dtype="bfloat16", device="c").realize()) is None
+    assert eager.number(Tensor([1.5], device="numpy")) is None
+    assert x.flip(0)[0].item() == pytest.approx(float(x.numpy()[-1]))
+    leaf = Tensor([2.5], device="c", requires_grad=True)
+    assert leaf.item() == 2.5
+    with rg.profile():
+        assert eager.number(again) is None
+        assert again.item() == pytest.approx(float(total.numpy()))
+    one = Tensor([3.0], device="c").realize()
+    one.add_(1.0)
+    assert one.item() == 4.0 and bool(one)
+    with pytest.raises(ShapeError, match="2 elements"):
+        bool(Tensor([1.0, 2.0]))

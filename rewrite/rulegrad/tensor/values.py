@@ -18,7 +18,7 @@ from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.eager import eager
 from rulegrad.tensor.aliasing import renew
 from rulegrad.tensor.axes import integers
-from rulegrad.tensor.capturing import must_compute, suspended
+from rulegrad.tensor.capturing import is_tracing, must_compute, suspended
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.printing import values_as_text
@@ -127,6 +127,8 @@ def item(self: Tensor, *index: Any) -> Any:
     >>> Tensor([0.5]).item(), Tensor([[1, 2], [3, 4]]).item(2), Tensor([[1, 2], [3, 4]]).item(0, 1)
     (0.5, 3, 2)
     """
+    if not index and not is_tracing() and (number := eager.number(self)) is not None:
+        return number
     if index:
         places = integers(index, "item")
         if len(places) not in (1, self.ndim):
@@ -161,6 +163,8 @@ def as_int(self: Tensor) -> int:
 
 
 def truth(self: Tensor) -> bool:
+    if not is_tracing() and (number := eager.number(self)) is not None:
+        return bool(number)
     if self.size != 1:
         raise ShapeError(
             f"bool: the truth of {self.size} elements (shape {self.shape}) is not defined; use .any() or .all()"
