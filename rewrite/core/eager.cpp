@@ -477,7 +477,7 @@ class Eager {
         if (may_be_kept(holder.ptr(), asked.order[place], at(asked.tensor, g_tensors.device)).value_or(false)) read_kept(holder, settled);
   }
 
-  std::unordered_map<std::string, std::shared_ptr<const Small>> known_;       // by the signature
+  std::unordered_map<std::string, std::shared_ptr<const Small>> known_;  // by the signature
   std::vector<nb::object> host_devices_;
   size_t most_nodes_ = 0;                                                     // that a known graph may have
   std::unordered_map<std::string, std::shared_ptr<const Decision>> decided_;  // by that of what is asked for, and what is named in it
