@@ -1,4 +1,4 @@
-"""How a launch's work-items become blocks of threads."""
+"""Launch grids: the blocks of threads that a launch's work-items become."""
 
 from __future__ import annotations
 

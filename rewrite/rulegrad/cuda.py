@@ -1,4 +1,4 @@
-"""What programs ask `torch.cuda`: whether a CUDA device can be used, how many there are, and what is in their memory.
+"""The functions of `torch.cuda`: whether a CUDA device can be used, how many there are, and how full their memory is.
 
 A program that asks without a look at `is_available` goes on where there is none, as with PyTorch for processors.
 """

@@ -1,4 +1,4 @@
-"""What sources of models say to `torch.fx`: captures here follow tensors, and need no word about functions."""
+"""The names of `torch.fx` that sources of models call: captures follow tensors, so functions need no mark here."""
 
 from __future__ import annotations
 

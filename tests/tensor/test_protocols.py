@@ -1,4 +1,4 @@
-"""What Python's own modules ask of a tensor: memory, pickle, copy, format, `in`, and moving with `to`."""
+"""Python's protocols on tensors: memory, pickle, copy, format, `in`, and moving with `to`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the namespace can do: `__array_namespace_info__`."""
+"""Capabilities of the namespace: `__array_namespace_info__`."""
 
 from __future__ import annotations
 

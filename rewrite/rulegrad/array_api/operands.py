@@ -1,4 +1,4 @@
-"""What the functions of the namespace are given: arrays, Python scalars, axes and shapes. Functions made of rows."""
+"""Arguments of the namespace's functions: arrays, Python scalars, axes and shapes. Functions made of rows."""
 
 from __future__ import annotations
 

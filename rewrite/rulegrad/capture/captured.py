@@ -1,4 +1,4 @@
-"""What one trace leaves behind: plans, where their inputs come from and their results go, and what must still hold."""
+"""A captured computation: plans, the sources of their inputs, the targets of their results, and guards on the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a function finds what it was not given: a walk over its closure, globals, defaults, and the objects in them.
+"""State that a function reaches without being given it: a walk over closure, globals, defaults, and objects in them.
 
 A path is a list of steps from the function, or from an object among the arguments. A replay takes the steps again:
 where one leads to another tensor or another number than in the trace, the function is traced again.

@@ -1,4 +1,4 @@
-"""Where the inputs of a captured plan come from, and where its results go."""
+"""Sources of the inputs of a captured plan, and targets of its results."""
 
 from __future__ import annotations
 

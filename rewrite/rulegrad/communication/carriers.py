@@ -1,4 +1,4 @@
-"""What carries values between the GPUs of ranks without the host: NCCL, where all ranks can use it."""
+"""Transport of values between the GPUs of ranks without the host: NCCL, where all ranks can use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranks do together: a collective, who takes part in it, and what it sends."""
+"""Collectives: steps that ranks take together, with the ranks that take part and the bytes that are sent."""
 
 from __future__ import annotations
 

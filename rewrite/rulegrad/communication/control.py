@@ -1,4 +1,4 @@
-"""What ranks tell each other beside their collectives: what they wait for, that they ended, or failed."""
+"""Messages between ranks that are not collectives: what a rank waits for, that it has ended, or failed."""
 
 from __future__ import annotations
 

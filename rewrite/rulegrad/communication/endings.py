@@ -1,4 +1,4 @@
-"""How a rank ends: at the end of its program when all do, and at an error at once, with one message and all others."""
+"""The end of a rank: when all are at the end of their programs, or after an error at once, with one message for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ranks the devices of a mesh are: by the name of a device, those in this process, or those of many processes."""
+"""The ranks of a mesh's devices: by the name of a device, those in this process, or those of many processes."""
 
 from __future__ import annotations
 

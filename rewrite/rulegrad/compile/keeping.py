@@ -1,4 +1,4 @@
-"""Which values that tensors stand for are kept with what is computed of them: the pass `materialize_live` decides."""
+"""Values of live tensors that are stored with the results computed from them: the pass `materialize_live` decides."""
 
 from __future__ import annotations
 

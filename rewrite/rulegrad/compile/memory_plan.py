@@ -1,4 +1,4 @@
-"""Which buffers of a schedule share memory: blocks, each of which serves several buffers in turn.
+"""The memory plan of a schedule: blocks of memory, each of which several buffers use one after the other.
 
 A buffer lives from the step that first writes it to the last step that uses it; results live on. Buffers in one block
 have lives that do not meet, except where a kernel may write an element over the only one that it needs for it. Blocks

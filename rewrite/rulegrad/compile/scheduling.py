@@ -1,4 +1,4 @@
-"""Which schedule a kernel gets: one that was found by search, else the model's choice, else its next that applies."""
+"""The choice of a kernel's schedule: one found by search, else the cost model's first, else its next that applies."""
 
 from __future__ import annotations
 

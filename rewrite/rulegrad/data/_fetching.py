@@ -1,4 +1,4 @@
-"""What makes batches, in a worker or in the process that asks for them."""
+"""Making batches, in a worker or in the process that asks for them."""
 
 from __future__ import annotations
 

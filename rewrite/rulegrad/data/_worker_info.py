@@ -1,4 +1,4 @@
-"""What a worker of a loader knows about itself."""
+"""The number, seed and data set of a loader's worker, as the worker sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is told when the rules in force change."""
+"""Callbacks for a change of the rules in force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What observers are told of a pass that ran."""
+"""The record of a pass that ran, which observers get."""
 
 from __future__ import annotations
 

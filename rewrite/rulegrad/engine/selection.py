@@ -1,4 +1,4 @@
-"""Which rules the settings leave out: RULES_OFF by name or at random, and what may not be left out."""
+"""Rules that settings leave out: RULES_OFF by name or at random, and the rules that may not be left out."""
 
 from __future__ import annotations
 

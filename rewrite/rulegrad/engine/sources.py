@@ -1,4 +1,4 @@
-"""Which rule files are in force, and their text: ours, those of devices, measured numbers, those of users."""
+"""The rule files in force, and their text: ours, those of devices, measured numbers, those of users."""
 
 from __future__ import annotations
 

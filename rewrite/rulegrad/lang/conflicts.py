@@ -1,4 +1,4 @@
-"""What user files disagree about: the same thing changed in different ways. No order among files decides it."""
+"""Conflicts between user files: one declaration that two of them change differently. No order of files decides it."""
 
 from __future__ import annotations
 

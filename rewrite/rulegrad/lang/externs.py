@@ -1,4 +1,4 @@
-"""Which rules an extern, or another function, has a part in: `stats --census` counts their firings."""
+"""The rules that call an extern, or another function, directly or not: `stats --census` counts their firings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What layers are made with: sizes and probabilities, checked when the layer is made."""
+"""Arguments of layers, checked when a layer is made: sizes and probabilities."""
 
 from __future__ import annotations
 

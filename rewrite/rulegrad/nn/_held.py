@@ -1,4 +1,4 @@
-"""What a module holds itself, by name, as PyTorch's `module._modules`, `_parameters` and `_buffers` have it."""
+"""A module's own parts by name, as in PyTorch's `module._modules`, `_parameters` and `_buffers`."""
 
 from __future__ import annotations
 

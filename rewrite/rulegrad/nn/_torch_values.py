@@ -1,4 +1,4 @@
-"""What PyTorch's files hold, in every format: a pickle of containers, with tensors as views of storages.
+"""The values of PyTorch's files, in every format: a pickle of containers, with tensors as views of storages.
 
 The pickle is read by `_torch_pickle`, which gives the few names that `torch.save` writes for tensors and containers a
 meaning, and no other. A file of a few bytes cannot fill the memory: what it makes is limited by its size.

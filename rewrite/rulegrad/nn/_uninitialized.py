@@ -1,4 +1,4 @@
-"""What stands in a lazy layer in the place of tensors whose shapes the first input decides."""
+"""Placeholders in lazy layers for tensors whose shapes the first input decides."""
 
 from __future__ import annotations
 

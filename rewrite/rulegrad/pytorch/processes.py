@@ -1,4 +1,4 @@
-"""What programs ask `torch.distributed` before they use it: there is no group of processes. Meshes are for that."""
+"""The questions of `torch.distributed` before its use: there is no group of processes. Meshes are for that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch's profiles give: what ran, alone or by name, with times in microseconds."""
+"""Events of PyTorch's profiles: each op that ran, alone or summed by name, with times in microseconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rulegrad's data folders and cache files are."""
+"""Paths of rulegrad's data folders and cache files."""
 
 from __future__ import annotations
 

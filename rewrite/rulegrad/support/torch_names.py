@@ -1,4 +1,4 @@
-"""Which of PyTorch's names in `torch` the package `rulegrad` has; `rulegrad.pytorch.names` has what they mean.
+"""PyTorch's names in `torch` that the package `rulegrad` has; `rulegrad.pytorch.names` defines them.
 
 A list of its own, so that a name which is not there is known without loading tensors.
 """

@@ -1,4 +1,4 @@
-"""Where the elements of a tensor are in the host's memory, as programs ask which tensors are one."""
+"""Addresses of tensors in the host's memory, by which programs ask which tensors share it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands behind a tensor's graph: the buffers it reads, and the tensors that gradients flow to.
+"""The history of a tensor's graph: the buffers it reads, and the tensors that gradients flow to.
 
 A graph names buffers by number only. The history of a tensor keeps those buffers alive, and remembers the
 tensors with gradients that went into it. Histories are trees that share their branches, so an operation

@@ -1,4 +1,4 @@
-"""What is computed together: what was asked for, and values on the way that are kept because tensors stand for them.
+"""Results of one computation: those asked for, and values on the way that are stored as tensors stand for them.
 
 A tensor that somebody holds is a value that may be asked for. When a computation needs it anyway, and computing it
 again costs more than a little (`rules/schedule/live_values.rules`), it is a result too, as if it had been asked for.

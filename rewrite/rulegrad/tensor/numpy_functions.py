@@ -1,4 +1,4 @@
-"""What NumPy's own functions do with tensors: `np.add(array, tensor)`, `np.sum(tensor)`, `np.concatenate([tensor])`.
+"""NumPy's own functions on tensors: `np.add(array, tensor)`, `np.sum(tensor)`, `np.concatenate([tensor])`.
 
 NumPy asks its arguments first (NEP 13 and NEP 18). A function that tensors have gives a tensor, so the device and the
 gradients are kept; the tables below say which argument is which. Any other function is computed by NumPy from the

@@ -1,4 +1,4 @@
-"""What the operands of an operation become: nodes of one dtype and one shape.
+"""Conversion of operands to nodes of one dtype and one shape.
 
 Of an integer and a float dtype the float's wins, as in PyTorch; else dtypes follow NumPy's promotion. Python numbers
 are weak: they take the dtype of the tensor they meet unless their kind is higher (an int tensor and a Python float give

@@ -1,4 +1,4 @@
-"""What Python's own modules ask of a tensor: memory, pickle, copy, format, `in`."""
+"""Python's protocols on tensors: memory, pickle, copy, format, `in`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a tensor: where it is not zero, its distinct values, how often they occur.
+"""Functions of a tensor's values as a set: where it is not zero, distinct values, how often they occur.
 
 The shapes of most of these depend on the values, so they synchronise: they wait for the device to count. Each says so.
 """

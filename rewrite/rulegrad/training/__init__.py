@@ -1,4 +1,4 @@
-"""What surrounds a training step: checkpoints to go on from, early stopping, a progress bar, files of metrics.
+"""Helpers around a training step: checkpoints to go on from, early stopping, a progress bar, files of metrics.
 
 Averages of parameters are in `rulegrad.optim.swa_utils`, limits on gradients in `rulegrad.nn.utils`, mixed precision in
 `rulegrad.amp`, loaders in `rulegrad.data`.

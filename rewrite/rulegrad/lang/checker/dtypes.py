@@ -1,4 +1,4 @@
-"""What can be said for certain about the dtype of a pattern or a template: a set of dtypes, or None."""
+"""Inference of the dtypes that a pattern or a template can have: a set of dtypes, or None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files take from each other: `use` lines, names that are taken without one, cycles."""
+"""Imports between rule files: `use` lines, names that are taken without one, cycles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pattern chooses, going back when it was wrong: members of a multiset, cases of a view, negations."""
+"""Backtracking in patterns: members of a multiset, cases of a view, negations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the top of a pattern says: the op pattern that it is, and the ops that a node matching it can have."""
+"""The root of a pattern: its op pattern, and the ops that a node matching it can have."""
 
 from __future__ import annotations
 

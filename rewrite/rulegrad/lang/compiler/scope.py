@@ -1,4 +1,4 @@
-"""What the parts of the compiler share: names in scope, registers, code under construction, errors with a place."""
+"""Common state of the compiler: names in scope, registers, code under construction, errors with a place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a choose pass judges and limits: its `cost`, `fuel` and `use` lines."""
+"""The `cost`, `fuel` and `use` lines of a choose pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What collect and flow passes gather: `fact`, `state` and `send` lines."""
+"""The `fact`, `state` and `send` lines of collect and flow passes."""
 
 from __future__ import annotations
 

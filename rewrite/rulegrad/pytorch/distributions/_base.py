@@ -1,4 +1,4 @@
-"""What all distributions have: shapes, and what is not defined for one of them."""
+"""The base class of all distributions: shapes, and errors for functions that a distribution does not define."""
 
 from __future__ import annotations
 

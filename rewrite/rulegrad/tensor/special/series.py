@@ -1,4 +1,4 @@
-"""What special functions are made of: series, derivatives that are said and not derived, arguments."""
+"""Common parts of special functions: series, explicit derivatives, arguments."""
 
 from __future__ import annotations
 

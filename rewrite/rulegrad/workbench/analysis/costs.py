@@ -1,4 +1,4 @@
-"""How many ways a pattern may be tried on one node: orders of commutative ops, choices out of chains."""
+"""The number of ways to try a pattern on one node: orders of commutative ops, choices out of chains."""
 
 from __future__ import annotations
 

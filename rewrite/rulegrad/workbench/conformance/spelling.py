@@ -1,4 +1,4 @@
-"""Which rule or declaration gives a piece of a kernel's text, and what to add where one is missing."""
+"""The rule or declaration that gives a piece of a kernel's text, and what to add where one is missing."""
 
 from __future__ import annotations
 

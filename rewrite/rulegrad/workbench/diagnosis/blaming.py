@@ -1,4 +1,4 @@
-"""Which firing of a pass changes what a graph means: any rule's, essential ones too, and the case of a function in it.
+"""The search for the firing of a pass that changes a graph's values: any rule's, and the case of a function in it.
 
 Rules that a program needs cannot be left out, but a pass can be stopped after any number of firings, and what it leaves
 then must mean the same too, wherever the interpreter can run it.

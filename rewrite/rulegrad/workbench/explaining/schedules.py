@@ -1,4 +1,4 @@
-"""Which schedule a kernel has, in words: the one that was chosen, the other candidates, and what stopped the rest."""
+"""A kernel's schedule in words: the one that was chosen, the other candidates, and what stopped the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions and rules a function or a definition is used by, also through others."""
+"""The functions and rules that use a function or a definition, also through others."""
 
 from __future__ import annotations
 

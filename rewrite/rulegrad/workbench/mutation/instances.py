@@ -1,4 +1,4 @@
-"""What rules and mutants are tried on beside their test lines: these varied, and nodes made out of a pattern."""
+"""Nodes that rules and mutants are tried on: their test lines, these varied, and nodes made out of a pattern."""
 
 from __future__ import annotations
 

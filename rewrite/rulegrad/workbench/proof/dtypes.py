@@ -1,4 +1,4 @@
-"""Which dtypes the parts of a pattern can have: by its annotations and the op table; every choice is proved."""
+"""The dtypes that parts of a pattern can have: by its annotations and the op table; every choice is proved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How z3 is asked whether formulas contradict each other: as they are, without what is hard, or with theorems."""
+"""Questions to z3, whether formulas contradict each other: as they are, without hard parts, or with theorems."""
 
 from __future__ import annotations
 

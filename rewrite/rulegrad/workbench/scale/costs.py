@@ -1,4 +1,4 @@
-"""What collectives cost by Hockney's model, and which algorithm is the best for a size and a group of devices.
+"""Costs of collectives by Hockney's model, and the best algorithm for a size and a group of devices.
 
 A message of n bytes takes α + nβ: a latency, and a byte's share of a bandwidth. γ is the time to add a byte to another.
 Formulas: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005); Chan,

@@ -1,4 +1,4 @@
-"""What is placed together, the parameters of layers of one kind and inputs of one batch, and the ways to place it."""
+"""Groups of tensors with one placement, as parameters of equal layers or inputs of a batch, and ways to place them."""
 
 from __future__ import annotations
 

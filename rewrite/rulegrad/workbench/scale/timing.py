@@ -1,4 +1,4 @@
-"""How long the kernels of a plan that is not for running take on a device that is here."""
+"""Times of the kernels of a plan on paper, measured on a device that is here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rule, and which firing of it, makes a result wrong: SCRIPT, --expect COMMAND or --graph FILE.
+"""Find the rule, and the firing of it, that makes a result wrong: SCRIPT, --expect COMMAND or --graph FILE.
 
 A script's output is compared with that of the interpreter without all rules that may be left out, or with `--check` the
 script must end well under CHECK=2. A command is right when its exit status is 0. A saved graph must mean the same

@@ -1,4 +1,4 @@
-"""How a program would run on many devices: time, efficiency, memory and communication, on paper.
+"""Simulate a program on many devices: time, efficiency, memory and communication, on paper.
 
 python -m rulegrad simulate-scale step.json --machine h100-infiniband --devices 8,64,1024,8192
 python -m rulegrad simulate-scale step.json --strategy fully-sharded --strong --jitter 0.02

@@ -1,4 +1,4 @@
-"""Which line of the user's program a node comes from, from tensors to the nodes of kernels.
+"""The line of the user's program that a node comes from, from tensors to the nodes of kernels.
 
 The lines of tensors' nodes are recorded as they are made (`rulegrad.runtime.source_lines`). A node that a pass makes of
 another takes that node's line. The table is beside the nodes: it changes neither their identity nor what is compiled.
