@@ -142,7 +142,7 @@ def in_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tensor]:
 
     def call(name: str, *arguments: Any, **more: Any) -> Tensor:
         with monkeypatch.context() as patch:
-            patch.setattr(graph_functions, "_kind", not_known)
+            patch.setattr(graph_functions, "_argument_key", not_known)
             patch.setattr(eager, "is_off", True)
             found: Tensor = getattr(Tensor, name)(*arguments, **more)
         return found

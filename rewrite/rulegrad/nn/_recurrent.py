@@ -28,22 +28,22 @@ class _Weights(NamedTuple):
         return _Weights(*(None if tensor is None else linked(tensor) for tensor in self))  # type: ignore[arg-type]
 
 
-def _step(kind: str, inputs: Tensor, state: State, weights: _Weights) -> State:
+def _step(cell: str, inputs: Tensor, state: State, weights: _Weights) -> State:
     """One step of a cell; `inputs` is already multiplied by the weights, with their bias."""
     hidden = state[0].linear(weights.hidden, weights.bias)
-    if kind == "GRU":
+    if cell == "GRU":
         size = hidden.shape[-1] // 3
         parts, own = inputs.split(size, -1), kept(hidden).split(size, -1)
         reset, update = (parts[0] + own[0]).sigmoid(), (parts[1] + own[1]).sigmoid()
         new = (parts[2] + reset * own[2]).tanh()
         return (new + update * (state[0] - new),)
     total = kept(inputs + hidden)
-    if kind == "LSTM":
+    if cell == "LSTM":
         enter, forget, value, leave = total.split(total.shape[-1] // 4, -1)
         memory = forget.sigmoid() * state[1] + enter.sigmoid() * value.tanh()
         result = leave.sigmoid() * memory.tanh()
         return (result if weights.projection is None else result.linear(weights.projection)), memory
-    return (total.relu() if kind == "relu" else total.tanh(),)
+    return (total.relu() if cell == "relu" else total.tanh(),)
 
 
 _GATES = {"LSTM": 4, "GRU": 3, "tanh": 1, "relu": 1}
@@ -57,7 +57,7 @@ class RNNBase(Described):
     True
     """
 
-    _kind: str
+    _cell: str
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class RNNBase(Described):
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, dropout, bidirectional
         self.proj_size = proj_size
-        bound, rows = init.inverse_root(hidden_size), _GATES[self._kind] * hidden_size
+        bound, rows = init.inverse_root(hidden_size), _GATES[self._cell] * hidden_size
         for layer in range(num_layers):
             inputs = input_size if layer == 0 else self._out * (2 if bidirectional else 1)
             shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, inputs), "weight_hh": (rows, self._out)}
@@ -131,7 +131,7 @@ class RNNBase(Described):
 
     def _first_states(self, sequence: Tensor, states: State | None) -> State:
         count = self.num_layers * (2 if self.bidirectional else 1)
-        sizes = (self._out, self.hidden_size) if self._kind == "LSTM" else (self._out,)
+        sizes = (self._out, self.hidden_size) if self._cell == "LSTM" else (self._out,)
         shapes = [(count, sequence.shape[1], size) for size in sizes]
         if states is None:
             return tuple(Tensor.zeros(shape, dtype=sequence.dtype, device=sequence.device) for shape in shapes)
@@ -148,7 +148,7 @@ class RNNBase(Described):
         steps = []
         for part in reversed(parts) if backwards else parts:
             weights = weights.linked()
-            state = tuple(kept(tensor) for tensor in _step(self._kind, part, state, weights))
+            state = tuple(kept(tensor) for tensor in _step(self._cell, part, state, weights))
             steps.append(linked(state[0]))
         return Tensor.stack(steps[::-1] if backwards else steps), state
 
@@ -182,7 +182,7 @@ class RNN(RNNBase):
         device: str | None = None,
         dtype: Any = None,
     ) -> None:
-        self._kind, self.nonlinearity = _nonlinearity(nonlinearity, "RNN"), nonlinearity
+        self._cell, self.nonlinearity = _nonlinearity(nonlinearity, "RNN"), nonlinearity
         sizes = (input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, device, dtype)
 
@@ -201,7 +201,7 @@ class GRU(RNNBase):
     """
 
     __call__: Callable[..., tuple[Tensor, Tensor]]
-    _kind = "GRU"
+    _cell = "GRU"
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class LSTM(RNNBase):
     """
 
     __call__: Callable[..., tuple[Tensor, tuple[Tensor, Tensor]]]
-    _kind = "LSTM"
+    _cell = "LSTM"
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ class RNNCellBase(Described):
     True
     """
 
-    _kind: str
+    _cell: str
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class RNNCellBase(Described):
     ) -> None:
         require_sizes(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        bound, rows = init.inverse_root(hidden_size), _GATES[self._kind] * hidden_size
+        bound, rows = init.inverse_root(hidden_size), _GATES[self._cell] * hidden_size
         self.weight_ih = init.bounded((rows, input_size), bound, device, dtype)
         self.weight_hh = init.bounded((rows, hidden_size), bound, device, dtype)
         self.bias_ih = init.bounded((rows,), bound, device, dtype) if bias else None
@@ -304,7 +304,7 @@ class RNNCellBase(Described):
             zeros = Tensor.zeros(*x.shape[:-1], self.hidden_size, dtype=x.dtype, device=x.device)
             state = (zeros, zeros)
         inputs = x.linear(self.weight_ih, self.bias_ih)
-        return _step(self._kind, inputs, state, _Weights(self.weight_hh, self.bias_hh))
+        return _step(self._cell, inputs, state, _Weights(self.weight_hh, self.bias_hh))
 
 
 class RNNCell(RNNCellBase):
@@ -326,7 +326,7 @@ class RNNCell(RNNCellBase):
         device: str | None = None,
         dtype: Any = None,
     ) -> None:
-        self._kind, self.nonlinearity = _nonlinearity(nonlinearity, "RNNCell"), nonlinearity
+        self._cell, self.nonlinearity = _nonlinearity(nonlinearity, "RNNCell"), nonlinearity
         super().__init__(input_size, hidden_size, bias, device, dtype)
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
@@ -342,7 +342,7 @@ class GRUCell(RNNCellBase):
     """
 
     __call__: Callable[..., Tensor]
-    _kind = "GRU"
+    _cell = "GRU"
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._next(x, None if hx is None else (hx,))[0]
@@ -358,7 +358,7 @@ class LSTMCell(RNNCellBase):
     """
 
     __call__: Callable[..., tuple[Tensor, Tensor]]
-    _kind = "LSTM"
+    _cell = "LSTM"
 
     def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         state = self._next(x, hx)

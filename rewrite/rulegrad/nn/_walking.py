@@ -46,7 +46,7 @@ class Found(NamedTuple):
 def tensors(item: Any, path: str = "", above: tuple[Any, ...] = ()) -> Iterator[Found]:
     """Every tensor, as often as it is held. Of a module the parameters come first, then buffers, then other parts."""
     if isinstance(item, Tensor):
-        yield Found(path, item, _kind(item, path, above))
+        yield Found(path, item, _kind_of(item, path, above))
         return
     if _is_seen(item, above):
         return
@@ -126,7 +126,7 @@ def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _kind(tensor: Tensor, path: str, above: tuple[Any, ...]) -> Kind:
+def _kind_of(tensor: Tensor, path: str, above: tuple[Any, ...]) -> Kind:
     """The kind of a tensor for its holder; in lists and dicts to the object that holds these."""
     if above and isinstance(above[-1], Walked):
         return above[-1]._kind_of(path.rpartition(".")[2], tensor)

@@ -129,20 +129,20 @@ def built_once(function: F) -> F:
             return found
         tensors: list[TensorCore] = []
         try:
-            kind = (
-                *[_kind(value, tensors) for value in arguments],
-                *[(name, _kind(value, tensors)) for name, value in more.items()],
+            key = (
+                *[_argument_key(value, tensors) for value in arguments],
+                *[(name, _argument_key(value, tensors)) for name, value in more.items()],
                 gradients_enabled(), dtypes, checks,
             )  # fmt: skip
         except TypeError:  # an array, or a long list
             return function(*arguments, **more)
-        built = known.get(kind)
-        if built is None and kind not in known:
-            if kind in seen:
-                seen.discard(kind)
-                built = known[kind] = _build(function, arguments, more)
+        built = known.get(key)
+        if built is None and key not in known:
+            if key in seen:
+                seen.discard(key)
+                built = known[key] = _build(function, arguments, more)
             else:
-                seen.add(kind)
+                seen.add(key)
             for kept in (known, seen):
                 if len(kept) >= _MOST:
                     kept.clear()
@@ -161,8 +161,8 @@ def _dtypes_in_force() -> Hashable:
     return autocast if config.default_dtype == "float32" else (autocast, config.default_dtype)
 
 
-def _kind(value: Any, tensors: list[TensorCore], depth: int = 0) -> Hashable:
-    """What of an argument its graph depends on. Raises TypeError where it is more than that."""
+def _argument_key(value: Any, tensors: list[TensorCore], depth: int = 0) -> Hashable:
+    """The parts of an argument that its graph depends on. Raises TypeError where the table cannot have it."""
     if isinstance(value, TensorCore):
         uop = value.uop  # a view is as its base by now
         tensors.append(value)
@@ -173,7 +173,7 @@ def _kind(value: Any, tensors: list[TensorCore], depth: int = 0) -> Hashable:
     if cls is float:
         return cls, repr(value)  # 0.0 is equal to -0.0
     if cls in (tuple, list, Size) and len(value) <= _LONGEST and depth < _DEEPEST:
-        return cls, *[_kind(part, tensors, depth + 1) for part in value]
+        return cls, *[_argument_key(part, tensors, depth + 1) for part in value]
     if cls is slice and all(type(part) in _ATOMS for part in (value.start, value.stop, value.step)):
         return cls, value.start, value.stop, value.step
     raise TypeError
