@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,14 @@ EFFECTS = frozenset((*_OF_KERNELS, "SCHEDULED", *_VECTORS))
 
 Key = tuple[Any, ...]
 Memory = dict[Key, Array]
+
+
+class _Elementwise(NamedTuple):
+    """How a node is computed from its sources: a function, the dtypes that it takes, the kind of its result."""
+
+    function: Callable[..., Array]
+    dtypes: tuple[np.dtype[Any], ...]
+    kind: str
 
 
 class InvalidError(Exception):
@@ -67,6 +75,7 @@ class Run:
     memory: Memory
     loops: dict[Key, int] = field(default_factory=dict)
     _done: set[tuple[UOp, tuple[tuple[Key, int], ...]]] = field(default_factory=set)
+    _elementwise: dict[UOp, _Elementwise] = field(default_factory=dict)  # those that were computed once
 
     # ---- effects ----
 
@@ -234,6 +243,8 @@ class Run:
 
     def value(self, node: UOp) -> Any:
         """The value of a scalar, where the loops are."""
+        if (known := self._elementwise.get(node)) is not None:
+            return self._computed(node, known)
         if node.op == "CONST":
             return node.attrs["value"]
         if node.op in (*LOOPS, *COUNTERS):
@@ -264,8 +275,15 @@ class Run:
             return self._cumcount(node)
         if node.op in STORAGE or node.op == "AFTER":
             return _plain(self._memory(node)[()], node.dtype)
-        sources = [np.asarray(self.value(s), as_dtype(s.dtype).numpy) for s in node.src]
-        return _plain(evaluators().evaluate(node.op, node.dtype, sources)[()], node.dtype)
+        dtypes = tuple(as_dtype(s.dtype).numpy for s in node.src)
+        function = evaluators().bind(node.op, node.dtype, list(map(as_dtype, dtypes)))
+        self._elementwise[node] = found = _Elementwise(function, dtypes, as_dtype(node.dtype).kind)
+        return self._computed(node, found)
+
+    def _computed(self, node: UOp, how: _Elementwise) -> Any:
+        arrays = [np.asarray(self.value(source), dtype) for source, dtype in zip(node.src, how.dtypes)]
+        with np.errstate(all="ignore"):
+            return _of_kind(np.asarray(how.function(*arrays))[()], how.kind)
 
     def _of_vector(self, node: UOp) -> Any:
         """One lane of a vector, or what is made of its lanes."""
@@ -371,7 +389,10 @@ def _folded(node: UOp, values: Sequence[Any], dtype: DType | str | None = None) 
 
 
 def _plain(value: Any, dtype: DType | str) -> Any:
-    kind = as_dtype(dtype).kind
+    return _of_kind(value, as_dtype(dtype).kind)
+
+
+def _of_kind(value: Any, kind: str) -> Any:
     return bool(value) if kind == "bool" else float(value) if kind == "float" else int(value)
 
 

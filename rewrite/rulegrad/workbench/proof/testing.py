@@ -32,6 +32,7 @@ from rulegrad.workbench.proof.shards import placed_otherwise, sample_on_mesh
 
 _LARGEST_GRAPH = 1 << 14  # elements over which a graph is compared at most
 _MANY = 8  # elements that may be added up
+_MOST_BETWEEN = 1 << 14  # different floats between two of a narrower dtype; among more elements they come again
 _EXTREMES = ("MAX", "MIN")
 _MANTISSAS = (2, 3, 7, 10, 23)  # of the floats that are narrower than another
 _SPECIAL_INTEGERS = (0, 1, -1, 2, 3, 7, -7, 8)
@@ -228,7 +229,8 @@ def values(dtype: DType | str, count: int, r: random.Random, near: Sequence[floa
     if apart or not d.is_float or count < _MANY or generator.random() < 0.5:
         kinds += [bits, pool[generator.integers(0, len(pool), count)]]
     if d.is_float:
-        kinds.append(_between(d, count, generator).astype(d.numpy))
+        between = _between(d, min(count, _MOST_BETWEEN), generator).astype(d.numpy)
+        kinds.append(between if len(between) == count else between[generator.integers(0, len(between), count)])
     if (close := numbers_near(near, d)).size:
         kinds.append(close[generator.integers(0, len(close), count)])
     return np.stack(kinds)[generator.integers(0, len(kinds), count), np.arange(count)]
