@@ -50,7 +50,14 @@ def test_constants_are_folded_and_the_interval_is_known(folder: Path) -> None:
     assert run(folder, "-c", program) == "1.5\nTrue\n"
 
 
-@pytest.mark.parametrize("command", ["test", "check", "prove"])
-def test_what_the_commands_say(folder: Path, command: str) -> None:
-    printed = run(folder, "-m", "rulegrad", command, "distance.rules")
+def test_what_the_commands_say(folder: Path) -> None:
+    """All in one process, which reads and compiles the rules once."""
+    program = (
+        "from rulegrad.__main__ import main\n"
+        "for command in ('test', 'check', 'prove'):\n"
+        "    print(command, 'ends with', main([command, 'distance.rules']), flush=True)\n"
+    )
+    printed = run(folder, "-c", program)
+    assert re.findall(r"^(\w+) ends with 0$", printed, re.MULTILINE) == ["test", "check", "prove"], printed
+    assert "4 of 4 test lines of 2 rules hold" in printed and "no problems" in printed
     assert "failed" not in printed or "0 failed" in printed
