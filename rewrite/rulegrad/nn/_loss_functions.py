@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.tensor.class_losses import check_labels
 from rulegrad.tensor.gathering import checked_indices, taken
-from rulegrad.tensor.losses import Reduction, check_labels, reduced
+from rulegrad.tensor.losses import Reduction, reduced
 from rulegrad.tensor.tensor import Tensor
 
 

@@ -37,7 +37,7 @@ from rulegrad.nn._pooling_functions import (
 )
 from rulegrad.nn._sampling import affine_grid, grid_sample
 from rulegrad.nn._shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
-from rulegrad.tensor.losses import check_labels
+from rulegrad.tensor.class_losses import check_labels
 from rulegrad.tensor.padding import pairs_of_axes
 from rulegrad.tensor.tensor import Tensor
 

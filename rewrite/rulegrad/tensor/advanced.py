@@ -23,11 +23,12 @@ from rulegrad.tensor.aliasing import is_same_view
 from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.gathering import along_axis, as_mask, checked_indices, taken, update_values, updated
+from rulegrad.tensor.gathering import along_axis, as_mask, checked_indices, taken
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.indexing import Box, basic_view, box_of
 from rulegrad.tensor.inplace import become
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
+from rulegrad.tensor.scattering import update_values, updated
 from rulegrad.tensor.sets import nonzero_indices
 from rulegrad.tensor.storage import is_weak_scalar
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rulegrad.tensor import activations, attention, convolution, distances, losses, normalization, pooling
+from rulegrad.tensor import activations, attention, class_losses, convolution, distances, losses, normalization, pooling
 from rulegrad.tensor.special_methods import SpecialMethods
 
 
@@ -72,10 +72,10 @@ class LayerMethods(SpecialMethods):
     adaptive_max_pool3d = pooling.adaptive_max_pool3d
 
     # losses
-    one_hot = losses.one_hot
-    cross_entropy = losses.cross_entropy
-    nll_loss = losses.nll_loss
-    multi_margin_loss = losses.multi_margin_loss
+    one_hot = class_losses.one_hot
+    cross_entropy = class_losses.cross_entropy
+    nll_loss = class_losses.nll_loss
+    multi_margin_loss = class_losses.multi_margin_loss
     binary_cross_entropy = losses.binary_cross_entropy
     binary_cross_entropy_with_logits = losses.binary_cross_entropy_with_logits
     soft_margin_loss = losses.soft_margin_loss

@@ -12,10 +12,10 @@ from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import bool_, float64, int64
 from rulegrad.tensor.axes import either, whole_number
 from rulegrad.tensor.constants import filled
-from rulegrad.tensor.gathering import scattered
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.reduce import reduced_axes
+from rulegrad.tensor.scattering import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

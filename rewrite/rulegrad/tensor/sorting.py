@@ -1,4 +1,4 @@
-"""Order along an axis: sort, argsort, topk, median, quantile, searchsorted.
+"""Order along an axis: sort, argsort, topk, median, quantile.
 
 Sorting is done on keys: integers in the order of the values, with nan as the largest, 0.0 and -0.0 equal, and the
 complement for a descending order. So every sort is stable, and nan is last in ascending order, as in NumPy. Short
@@ -10,7 +10,6 @@ there they are put, in order. How many bits a digit has, and how many elements a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from rulegrad import engine
@@ -20,15 +19,14 @@ from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
 from rulegrad.ir.limits import extremes
 from rulegrad.runtime import devices
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
-from rulegrad.tensor.gathering import taken, updated
+from rulegrad.tensor.gathering import taken
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.movement import slice_axis
-from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.reduce import need_elements
+from rulegrad.tensor.scattering import updated
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
-    from rulegrad.tensor.operands import Operand
     from rulegrad.tensor.tensor import Tensor
 
 #: The longest rows that are sorted by comparing each element with all others.
@@ -79,7 +77,7 @@ def _target(self: Tensor) -> str:
 def _order(self: Tensor, k: int, descending: bool, target: str) -> Tensor:
     """The places in the order of the elements along an axis of several, which is counted from 0."""
     rows = self.detach().moveaxis(k, -1)
-    places = _places_of(_order_keys(rows.reshape(-1, self.shape[k]), descending), self.dtype)
+    places = _places_of(order_keys(rows.reshape(-1, self.shape[k]), descending), self.dtype)
     return places.reshape(rows.shape).moveaxis(-1, k)
 
 
@@ -93,7 +91,7 @@ def _first_of_order(self: Tensor, axis: int, descending: bool, count: int) -> Te
 @built_once
 def _first_in_order(self: Tensor, axis: int, descending: bool, count: int, target: str) -> Tensor:
     rows = self.detach().moveaxis(axis, -1)
-    keys = _order_keys(rows.reshape(-1, self.shape[axis]), descending)
+    keys = order_keys(rows.reshape(-1, self.shape[axis]), descending)
     places = _first_places(keys.contiguous(), self.dtype, count)
     return places.reshape(*rows.shape[:-1], count).moveaxis(-1, axis)
 
@@ -227,98 +225,10 @@ def quantile_along(
     return results[0].stack(*results[1:]) if several else results[0]
 
 
-# ---- looking for places ----
-
-
-@built_once
-def searchsorted(
-    self: Tensor,
-    values: Operand,
-    side: Literal["left", "right"] = "left",
-    sorter: Tensor | None = None,
-    *,
-    right: bool = False,
-    out_int32: bool = False,
-) -> Tensor:
-    """Where `values` would be put into this vector, which is in order: before equal elements, or after ("right").
-
-    Rows of several axes each have values of their own: the other axes are the same. sorter: the places that sort
-    this tensor, if it is not in order. int64, or int32 with `out_int32`. One kernel, of a binary search.
-
-    >>> from rulegrad import Tensor
-    >>> Tensor([1, 3, 5]).searchsorted(Tensor([0, 3, 9])).tolist()
-    [0, 1, 3]
-    """
-    if not self.ndim:
-        raise ShapeError(f"searchsorted: the shape is {self.shape}; it must be a vector, in order, or rows")
-    if side not in ("left", "right"):
-        raise ShapeError(f'searchsorted: side={side!r}; use "left" or "right"')
-    found: Any = as_operand(self, values, "searchsorted")
-    wanted: Tensor = found if hasattr(found, "uop") else self.full((), found, device=self._device or None)
-    if self.ndim > 1 and wanted.shape[:-1] != self.shape[:-1]:
-        raise ShapeError(f"searchsorted: values of shape {wanted.shape} for rows of shape {self.shape}")
-    dtype = int32 if out_int32 else int64
-    if not self.size or not wanted.size:
-        return self.zeros(wanted.shape, dtype=dtype, device=self._device or None)
-    own, targets = _comparable(self, wanted)
-    keys, line = _order_keys(own, False), _order_keys(targets, False).flatten()
-    if sorter is not None:
-        keys = keys.take_along_axis(as_tensor(self, sorter, "searchsorted"), -1)
-    keys = keys.contiguous().flatten()
-    after = right or side == "right"
-
-    def before(place: Tensor) -> Tensor:
-        key = taken(keys, place, 0)
-        return key <= line if after else key < line
-
-    begin = line.zeros_like("int64")
-    if self.ndim > 1:
-        turns = self.arange(line.size, device=self._device or None)
-        begin = turns // wanted.shape[-1] * self.shape[-1]
-    place = _first_false(before, begin, self.shape[-1])
-    found_places: Tensor = (place - begin if self.ndim > 1 else place).reshape(wanted.shape).cast(dtype)
-    return found_places
-
-
-def bucketize(self: Tensor, boundaries: Operand, right: bool = False, *, out_int32: bool = False) -> Tensor:
-    """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies.
-
-    int64, or int32 with `out_int32`. Raises ShapeError for boundaries that are not a vector.
-
-    >>> Tensor([1, 5, 9]).bucketize([2, 4, 6]).tolist()
-    [0, 2, 3]
-    """
-    borders = as_tensor(self, boundaries, "bucketize")
-    if borders.ndim != 1:
-        raise ShapeError(f"bucketize: boundaries of shape {borders.shape}; they are a vector, in order")
-    return borders.searchsorted(self, right=right, out_int32=out_int32)
-
-
-def _comparable(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in the dtype in which they are compared."""
-
-    dtype = result_dtype(self, other)
-    return self.cast(dtype), other.cast(dtype)
-
-
-def _first_false(holds: Callable[[Any], Any], start: Any, most: int) -> Any:
-    """The first number, of `most` from `start` on, for which a condition does not hold that once fails for good.
-
-    holds: also asked about numbers at or behind `start + most`, whose answer does not count.
-    """
-    end = start + most
-    found, step = start, 1 << max(most.bit_length() - 1, 0)
-    while step:
-        ahead = found + step
-        found = ((ahead <= end) & holds(ahead - 1)).where(ahead, found)
-        step //= 2
-    return found
-
-
 # ---- keys ----
 
 
-def _order_keys(self: Tensor, descending: bool) -> Tensor:
+def order_keys(self: Tensor, descending: bool) -> Tensor:
     """Integers in the order of the values: of 32 bits where they fit, else of 64."""
     dtype = self.dtype
     if str(dtype).startswith("complex"):

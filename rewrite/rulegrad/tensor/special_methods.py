@@ -5,6 +5,7 @@ from __future__ import annotations
 from rulegrad.tensor import (
     advanced,
     arithmetic,
+    bitwise,
     dlpack,
     elementwise,
     indexing,
@@ -32,11 +33,11 @@ class SpecialMethods(TensorCore):
     __floordiv__, __rfloordiv__, __ifloordiv__ = operators(elementwise.floor_divide, "__rfloordiv__", "//=")
     __mod__, __rmod__, __imod__ = operators(elementwise.remainder, "__rmod__", "%=")
     __pow__, __rpow__, __ipow__ = operators(elementwise.pow, "__rpow__", "**=")
-    __and__, __rand__, __iand__ = operators(elementwise.bitwise_and, "__rand__", "&=")
-    __or__, __ror__, __ior__ = operators(elementwise.bitwise_or, "__ror__", "|=")
-    __xor__, __rxor__, __ixor__ = operators(elementwise.bitwise_xor, "__rxor__", "^=")
-    __lshift__, __rlshift__, __ilshift__ = operators(elementwise.lshift, "__rlshift__", "<<=")
-    __rshift__, __rrshift__, __irshift__ = operators(elementwise.rshift, "__rrshift__", ">>=")
+    __and__, __rand__, __iand__ = operators(bitwise.bitwise_and, "__rand__", "&=")
+    __or__, __ror__, __ior__ = operators(bitwise.bitwise_or, "__ror__", "|=")
+    __xor__, __rxor__, __ixor__ = operators(bitwise.bitwise_xor, "__rxor__", "^=")
+    __lshift__, __rlshift__, __ilshift__ = operators(bitwise.lshift, "__rlshift__", "<<=")
+    __rshift__, __rrshift__, __irshift__ = operators(bitwise.rshift, "__rrshift__", ">>=")
     __rdiv__ = __rtruediv__  # PyTorch's
     __matmul__, __imatmul__ = forward(products.matmul, "__rmatmul__"), in_place(products.matmul, "@=")
     __rmatmul__ = products.reflected_matmul
@@ -47,7 +48,7 @@ class SpecialMethods(TensorCore):
     __eq__, __ne__ = is_equal, is_different  # type: ignore[assignment]
     # `==` is elementwise, so a tensor as a key is the tensor itself, not its values.
     __hash__ = object.__hash__
-    __neg__, __pos__, __invert__, __abs__ = elementwise.neg, TensorCore._same, elementwise.bitwise_not, arithmetic.abs
+    __neg__, __pos__, __invert__, __abs__ = elementwise.neg, TensorCore._same, bitwise.bitwise_not, arithmetic.abs
 
     # Python's and NumPy's protocols
     __array__ = values.as_array

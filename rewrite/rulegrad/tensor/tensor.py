@@ -19,6 +19,7 @@ from rulegrad.tensor import (
     arranging,
     autocasting,
     autograd,
+    bitwise,
     casts,
     contractions,
     creation,
@@ -39,6 +40,8 @@ from rulegrad.tensor import (
     random,
     random_in_place,
     reduce,
+    scattering,
+    searching,
     sets,
     sorting,
     spectrograms,
@@ -135,17 +138,17 @@ class Tensor(FactMethods, LayerMethods):
     gt, gt_ = with_in_place(elementwise.greater, "gt")
     greater_equal, greater_equal_ = with_in_place(elementwise.greater_equal)
     ge, ge_ = with_in_place(elementwise.greater_equal, "ge")
-    bitwise_and, bitwise_and_ = with_in_place(elementwise.bitwise_and)
-    bitwise_or, bitwise_or_ = with_in_place(elementwise.bitwise_or)
-    bitwise_xor, bitwise_xor_ = with_in_place(elementwise.bitwise_xor)
-    bitwise_not, bitwise_not_ = with_in_place(elementwise.bitwise_not)
+    bitwise_and, bitwise_and_ = with_in_place(bitwise.bitwise_and)
+    bitwise_or, bitwise_or_ = with_in_place(bitwise.bitwise_or)
+    bitwise_xor, bitwise_xor_ = with_in_place(bitwise.bitwise_xor)
+    bitwise_not, bitwise_not_ = with_in_place(bitwise.bitwise_not)
     bitwise_invert = bitwise_not
-    logical_not, logical_not_ = with_in_place(elementwise.logical_not)
-    logical_and, logical_and_ = with_in_place(elementwise.logical_and)
-    logical_or, logical_or_ = with_in_place(elementwise.logical_or)
-    logical_xor, logical_xor_ = with_in_place(elementwise.logical_xor)
-    lshift = bitwise_left_shift = elementwise.lshift
-    rshift = bitwise_right_shift = elementwise.rshift
+    logical_not, logical_not_ = with_in_place(bitwise.logical_not)
+    logical_and, logical_and_ = with_in_place(bitwise.logical_and)
+    logical_or, logical_or_ = with_in_place(bitwise.logical_or)
+    logical_xor, logical_xor_ = with_in_place(bitwise.logical_xor)
+    lshift = bitwise_left_shift = bitwise.lshift
+    rshift = bitwise_right_shift = bitwise.rshift
 
     # transcendental
     exp, exp_ = with_in_place(transcendental.exp)
@@ -345,15 +348,15 @@ class Tensor(FactMethods, LayerMethods):
     take = gathering.take
     index_select = gathering.index_select
     embedding = gathering.embedding
-    scatter, scatter_ = with_in_place(gathering.scatter)
-    scatter_add, scatter_add_ = with_in_place(gathering.scatter_add)
-    scatter_reduce, scatter_reduce_ = with_in_place(gathering.scatter_reduce)
-    put_along_axis = gathering.put_along_axis
-    index_add, index_add_ = with_in_place(gathering.index_add)
-    index_copy, index_copy_ = with_in_place(gathering.index_copy)
-    index_fill, index_fill_ = with_in_place(gathering.index_fill)
-    index_reduce, index_reduce_ = with_in_place(gathering.index_reduce)
-    put, put_ = with_in_place(gathering.put)
+    scatter, scatter_ = with_in_place(scattering.scatter)
+    scatter_add, scatter_add_ = with_in_place(scattering.scatter_add)
+    scatter_reduce, scatter_reduce_ = with_in_place(scattering.scatter_reduce)
+    put_along_axis = scattering.put_along_axis
+    index_add, index_add_ = with_in_place(scattering.index_add)
+    index_copy, index_copy_ = with_in_place(scattering.index_copy)
+    index_fill, index_fill_ = with_in_place(scattering.index_fill)
+    index_reduce, index_reduce_ = with_in_place(scattering.index_reduce)
+    put, put_ = with_in_place(scattering.put)
     masked_fill, masked_fill_ = with_in_place(gathering.masked_fill)
 
     # in place
@@ -384,8 +387,8 @@ class Tensor(FactMethods, LayerMethods):
     kthvalue = sorting.kthvalue
     quantile = sorting.quantile
     median = statistics.median
-    searchsorted = sorting.searchsorted
-    bucketize = sorting.bucketize
+    searchsorted = searching.searchsorted
+    bucketize = searching.bucketize
 
     # sets
     nonzero = sets.nonzero
