@@ -1,4 +1,4 @@
-"""Python's operators, made from the functions of elementwise.py: `a + b`, `1 - a`, `a += b`, `a == b`."""
+"""Python's operators, made from the functions of elementwise.py and bitwise.py: `a + b`, `a += b`, `a == b`."""
 
 from __future__ import annotations
 
