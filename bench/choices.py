@@ -1,4 +1,4 @@
-"""What a choice costs: `least` over a closed formula, by a function, and as a candidate of a choose pass.
+"""The cost of a choice: `least` over a closed formula, by a function, and as a candidate of a choose pass.
 
     python bench/choices.py [--json] [--quick]
 

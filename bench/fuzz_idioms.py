@@ -1,4 +1,4 @@
-"""What people write with tensors in several steps: heads of attention, gathered rows beside products, pools, distances.
+"""Idioms of tensors, in several steps: heads of attention, gathered rows beside products, pools, distances.
 
 Kinds of steps for fuzz_making.Maker, as those beside it. What they need of NumPy is in fuzz_programs.
 """

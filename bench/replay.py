@@ -1,4 +1,4 @@
-"""What a step costs beside its kernels: small operations, a training step and a decode step, eager and captured.
+"""The cost of a step beside its kernels: small operations, a training step and a decode step, eager and captured.
 
     python bench/replay.py [--quick] [--json] [--memory STEPS]
 

@@ -1,4 +1,4 @@
-"""How good the model's choice of schedules is: estimates of candidates beside measured times, on a fixed corpus.
+"""The cost model's choice of schedules: estimates of candidates beside measured times, on a fixed corpus.
 
     python bench/schedule_choices.py                 the table, by the estimates of today and the times on file
     python bench/schedule_choices.py --record        measures all candidates again, on one thread: half an hour

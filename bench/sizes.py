@@ -1,4 +1,4 @@
-"""How many lines a backend is: rules, runtime, and text for the device's compiler, beside tinygrad's.
+"""Lines of each backend: rules, runtime, and text for the device's compiler, beside tinygrad's.
 
     python bench/sizes.py
 

@@ -1,4 +1,4 @@
-"""How long a program takes to start: the import, and the first operation with an empty and with a warm cache.
+"""The time that a program takes to start: the import, and the first operation with an empty and with a warm cache.
 
     python bench/start.py [--runs 15]
 

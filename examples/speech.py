@@ -1,4 +1,4 @@
-"""Where somebody speaks: Silero VAD, a small recurrent network, from its ONNX file.
+"""Speech detection: Silero VAD, a small recurrent network, from its ONNX file.
 
     pip install "rulegrad[examples,onnx]" && pip install --no-deps silero-vad
     python examples/speech.py                            sound that is made here: noise, vowels, a tone, vowels again

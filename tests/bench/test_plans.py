@@ -1,4 +1,4 @@
-"""How many kernels the graphs of the corpus become, and what these read and write."""
+"""Numbers of kernels of the corpus's graphs, and the buffers that these read and write."""
 
 from __future__ import annotations
 

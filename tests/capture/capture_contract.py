@@ -1,4 +1,4 @@
-"""What the tests of `jit` share: a program is run eagerly and captured, its values looked at now and at the end."""
+"""Common parts of the tests of `jit`: a program is run eagerly and captured, its values looked at now and at the end."""
 
 from __future__ import annotations
 

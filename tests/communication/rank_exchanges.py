@@ -1,4 +1,4 @@
-"""What the ranks of test_exchanges.py run: programs of the engine with collectives, or a rank that does something else."""
+"""The program of the ranks of test_exchanges.py: programs of the engine with collectives, or a rank that does something else."""
 
 from __future__ import annotations
 

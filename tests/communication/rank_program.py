@@ -1,4 +1,4 @@
-"""What the ranks of the tests run: collectives of all kinds, or a rank that does something else; its argument says what."""
+"""The program of the tests' ranks: collectives of all kinds, or a rank that does something else; its argument says what."""
 
 from __future__ import annotations
 

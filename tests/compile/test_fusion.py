@@ -1,4 +1,4 @@
-"""How many kernels common functions become, and that an equal kernel is compiled once."""
+"""Numbers of kernels of common functions; an equal kernel is compiled once."""
 
 from __future__ import annotations
 

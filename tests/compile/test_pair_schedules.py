@@ -1,4 +1,4 @@
-"""What is reduced of an element of a row and one of a column, as distances are, has the tiles of products."""
+"""Reductions of an element of a row and one of a column, as distances, have the tiles of products."""
 
 from __future__ import annotations
 

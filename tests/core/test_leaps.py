@@ -1,4 +1,4 @@
-"""What has no op with rules, there or below, is not looked at: by functions that fold over a graph, and by passes."""
+"""Subgraphs without an op that has rules are not looked at, by functions that fold over a graph and by passes."""
 
 from __future__ import annotations
 

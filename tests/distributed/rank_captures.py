@@ -1,4 +1,4 @@
-"""What each rank runs in test_captures.py: gradients through a captured function, and a captured step as a file."""
+"""The program of each rank of test_captures.py: gradients through a captured function, and a captured step as a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each rank runs in test_resuming.py: training that goes on from its checkpoint, and a rank that is killed."""
+"""The program of each rank of test_resuming.py: training that goes on from its checkpoint, and a rank that is killed."""
 
 from __future__ import annotations
 

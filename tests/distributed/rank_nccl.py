@@ -1,4 +1,4 @@
-"""What each rank runs in test_nccl_plans.py: training on pretend GPUs, between which a pretend NCCL moves values.
+"""The program of each rank of test_nccl_plans.py: training on pretend GPUs, between which a pretend NCCL moves values.
 
 The GPU is that of `shims/fake_cuda.py`, whose streams do nothing before somebody waits; NCCL is MPI on its memory, on the stream that it is given.
 """

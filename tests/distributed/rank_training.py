@@ -1,4 +1,4 @@
-"""What each rank runs in test_ranks.py: steps of training, with the bytes that are sent and kept."""
+"""The program of each rank of test_ranks.py: steps of training, with the bytes that are sent and kept."""
 
 from __future__ import annotations
 

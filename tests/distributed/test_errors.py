@@ -1,4 +1,4 @@
-"""What goes wrong with tensors on a mesh is said, and nothing else happens."""
+"""Errors of tensors on a mesh: each is said, and nothing else happens."""
 
 from __future__ import annotations
 

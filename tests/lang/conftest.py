@@ -1,4 +1,4 @@
-"""What tests of compiling share."""
+"""Common parts of the tests of compiling."""
 
 from __future__ import annotations
 

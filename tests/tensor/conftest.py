@@ -1,4 +1,4 @@
-"""What the tests of tensors share: the device they run on, and a comparison with NumPy."""
+"""Common parts of the tests of tensors: the device they run on, and a comparison with NumPy."""
 
 from __future__ import annotations
 

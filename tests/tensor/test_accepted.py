@@ -1,4 +1,4 @@
-"""What NumPy and PyTorch both accept is accepted here, with their results."""
+"""Arguments that NumPy and PyTorch both take, with their results."""
 
 from __future__ import annotations
 

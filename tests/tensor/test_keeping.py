@@ -1,4 +1,4 @@
-"""What is computed once: values that live tensors stand for, gradients of one call, graphs that were built before."""
+"""Computed once: values that live tensors stand for, gradients of one call, graphs that were built before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a module holds, by classes that a program derives: mixins, and their own ways to set and find parts."""
+"""Parts of modules, by classes that a program derives: mixins, and their own ways to set and find parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch's sources ask of modules: hooks that see keywords, views of what they hold, first values drawn anew."""
+"""Functions of modules that PyTorch's sources call: hooks that see keywords, views of what they hold, first values drawn anew."""
 
 from __future__ import annotations
 
