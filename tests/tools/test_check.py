@@ -150,15 +150,16 @@ def test_misspelled_words_of_targets(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert found[4][:2] == (9, "unknown-flag") and "`flag fussed`" in found[4][2]
 
 
-@pytest.mark.parametrize(
-    ("tool", "said"), [("check", "no problems\n"), ("test", "1 of 1 test lines of 1 rules hold\n")]
-)
-def test_without_z3(tool: str, said: str, tmp_path: Path) -> None:
+def test_without_z3(tmp_path: Path) -> None:
     """Proofs need it, and are an extra: these commands do without."""
     rules = tmp_path / "mine.rules"
     rules.write_text(
         "ruleset algebra:\n    twice: x:Int + x -> x * 2\n        test x:int32 + x -> x * 2\n", encoding="utf-8"
     )
-    code = f"import sys; sys.modules['z3'] = None; from rulegrad.__main__ import main; sys.exit(main([{tool!r}, {str(rules)!r}]))"
+    code = (
+        "import sys; sys.modules['z3'] = None; from rulegrad.__main__ import main\n"
+        f"print([main([tool, {str(rules)!r}]) for tool in ('check', 'test')])"
+    )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")
+    assert ended.stdout == "no problems\n1 of 1 test lines of 1 rules hold\n[0, 0]\n"
+    assert (ended.returncode, ended.stderr) == (0, "")
