@@ -1,4 +1,4 @@
-// Which rules can match a node, by its op, its dtype and its first sources: compiled when a program is loaded.
+// Dispatch: the rules that can match a node, by its op, its dtype and its first sources: compiled when a program is loaded.
 #include <algorithm>
 #include <map>
 

@@ -1,4 +1,4 @@
-// What has to hold before a captured function is replayed: the structure of its arguments, and what it finds outside of them.
+// Guards of a captured function, checked before each replay: the structure of its arguments, and the state that it finds outside of them.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,4 +1,4 @@
-// What is costly to set up, used by one at a time.
+// Leases of objects that are costly to set up and used by one at a time.
 #pragma once
 #include <memory>
 #include <vector>
