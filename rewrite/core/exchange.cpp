@@ -34,6 +34,16 @@ Carrier::Carrier(uintptr_t start, uintptr_t test, size_t request, size_t status,
   if (!start || !test || !request || !status) throw nb::value_error("a carrier needs functions, and the sizes of what they take");
 }
 
+bool Carrier::advance() {
+  while (!comparing_.empty()) {
+    Exchange& next = *comparing_.front();
+    if (!next.has_compared()) return true;
+    if (next.state_ != Exchange::State::Running) return false;
+    comparing_.pop_front();
+  }
+  return true;
+}
+
 Exchange::Exchange(nb::object carrier, nb::object tally, nb::object about, std::vector<Copy> sources, std::vector<Copy> results)
     : carrier_object_(std::move(carrier)),
       tally_object_(std::move(tally)),
@@ -42,6 +52,8 @@ Exchange::Exchange(nb::object carrier, nb::object tally, nb::object about, std::
       tally_(nb::cast<Tally*>(tally_object_)),
       sources_(std::move(sources)),
       results_(std::move(results)) {}
+
+Exchange::~Exchange() { std::erase(carrier_->comparing_, this); }
 
 void Exchange::connect(nb::bytes checks, nb::bytes requests, uintptr_t memory, uintptr_t own, std::vector<uintptr_t> theirs, size_t description) {
   if (!memory || checks.size() % carrier_->request_ || requests.size() % carrier_->request_)
@@ -78,19 +90,25 @@ void Exchange::start(void** table) {
   for (auto [number, offset, bytes] : sources_) std::memcpy(memory_ + offset, table[number], bytes);
   tally_->start();
   state_ = State::Comparing;
+  carrier_->comparing_.push_back(this);
   if (!begin(checks_)) fail();
   advance();
   tally_->wait(since(begun));
 }
 
-bool Exchange::advance() {
+bool Exchange::has_compared() {
   if (state_ == State::Comparing && is_over(checks_) && state_ == State::Comparing) {
     const bool same = std::all_of(theirs_.begin(), theirs_.end(), [this](const char* other) { return !std::memcmp(own_, other, description_); });
     state_ = same ? State::Running : State::Differs;
     if (same && !begin(requests_)) fail();
   }
+  return state_ != State::Comparing;
+}
+
+bool Exchange::advance() {
+  if (!carrier_->advance()) return true;
   if (state_ == State::Running && is_over(requests_) && state_ == State::Running) state_ = State::Idle;
-  return state_ != State::Comparing && state_ != State::Running;
+  return !is_under_way();
 }
 
 void Exchange::finish(void** table) {
@@ -128,6 +146,8 @@ void define_exchange(nb::module_& m) {
   nb::class_<Carrier>(m, "Carrier", "MPI, as far as programs call it without Python.")
       .def(nb::init<uintptr_t, uintptr_t, size_t, size_t, nb::object, nb::object>(), nb::arg("start"), nb::arg("test"), nb::arg("request"),
            nb::arg("status"), nb::arg("settle"), nb::arg("wait"))
+      .def_prop_ro(
+          "first", [](const Carrier& c) { return c.first(); }, nb::rv_policy::reference, "The exchange that others wait for; None where none does.")
       .def_prop_rw("is_clear", [](const Carrier& c) { return c.is_clear.load(); }, [](Carrier& c, bool is_clear) { c.is_clear = is_clear; });
   nb::class_<Exchange>(m, "Exchange", nb::is_weak_referenceable(), "A collective that programs start again and again, without Python.")
       .def(nb::init<nb::object, nb::object, nb::object, std::vector<Exchange::Copy>, std::vector<Exchange::Copy>>(), nb::arg("carrier"),

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -27,6 +28,8 @@ class Tally {
   std::atomic<uint64_t> calls_ = 0, nanoseconds_ = 0;
 };
 
+class Exchange;
+
 // MPI, as far as it is called without Python, and whether nothing else is under way: one for the ranks that a process is connected with.
 class Carrier {
  public:
@@ -37,8 +40,15 @@ class Carrier {
   std::atomic<bool> is_clear{true};
   std::mutex running;  // of programs that exchange, one at a time
 
+  // Begins those that all neighbours have started too, in the order in which they were started: MPI matches what ranks begin by its order, and each
+  // hears of its neighbours at another time. Whether none is left that has failed.
+  bool advance();
+  // The one that the others wait for.
+  Exchange* first() const { return comparing_.empty() ? nullptr : comparing_.front(); }
+
  private:
   friend class Exchange;
+  std::deque<Exchange*> comparing_;
   int (*start_)(int, void*);
   int (*test_)(void*, int*, void*);
   size_t request_, status_;
@@ -53,6 +63,8 @@ class Exchange {
   enum class State { Idle, Comparing, Running, Differs, Failed };
 
   Exchange(nb::object carrier, nb::object tally, nb::object about, std::vector<Copy> sources, std::vector<Copy> results);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
   // own: the bytes that tell neighbours what this is; theirs: where the neighbours' arrive. Addresses, of memory that outlives the exchange.
   void connect(nb::bytes checks, nb::bytes requests, uintptr_t memory, uintptr_t own, std::vector<uintptr_t> theirs, size_t description);
   bool is_connected() const { return memory_ != nullptr; }
@@ -63,7 +75,7 @@ class Exchange {
 
   // Without Python. table: the addresses of the program's buffers.
   void start(void** table);
-  // Whether it has ended, or failed.
+  // Whether it has ended, or failed, or one has that was started before it.
   bool advance();
   // The same until it has ended. Throws Python's error.
   void finish(void** table);
@@ -72,6 +84,10 @@ class Exchange {
   static void prepare(const std::vector<nb::object>& exchanges);
 
  private:
+  friend class Carrier;
+  bool is_under_way() const { return state_ == State::Comparing || state_ == State::Running; }
+  // Whether the neighbours have been heard; begins what was compared.
+  bool has_compared();
   bool begin(std::vector<char>& requests);
   // Whether all of them have ended, or one has failed.
   bool is_over(std::vector<char>& requests);

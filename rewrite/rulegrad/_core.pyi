@@ -304,6 +304,10 @@ class Carrier:
 
     is_clear: bool  #: whether nothing else is under way, and no collective has failed
 
+    @property
+    def first(self) -> Exchange | None:
+        """The exchange that others, which were started after it, wait for."""
+
     def __init__(
         self,
         start: int,

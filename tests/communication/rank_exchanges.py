@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
@@ -40,6 +41,26 @@ def every_collective(world: MpiWorld) -> None:
     assert made > 50
 
 
+def in_order(world: MpiWorld) -> None:
+    """What is under way at one time is not mixed up, though ranks hear of each other at different times."""
+    of, count = Collective("shift", (world.size,), (0,), "", 4, "float32", by=1), 6
+    made = [world.exchange(of, turn, [(turn, 16)], [(count + turn, 16)]) for turn in range(count)]
+    exchanges = [one for one in made if one is not None]
+    ends = [*exchanges[1::2], *exchanges[::2]]
+    program = Replay(
+        [Replay([], 2 * count, [], True), *((one, True) for one in exchanges), *((one, False) for one in ends)]
+    )
+    for step in range(100):
+        sent = [np.full(4, 100 * step + 10 * turn + world.rank, np.float32) for turn in range(count)]
+        received = [np.zeros(4, np.float32) for _ in range(count)]
+        if (step + world.rank) % 2:
+            time.sleep(1e-4)
+        program.run([array.ctypes.data for array in (*sent, *received)], None)
+        before = (world.rank - 1) % world.size
+        assert [array[0] for array in received] == [100 * step + 10 * turn + before for turn in range(count)]
+
+
+@functools.cache
 def ones() -> Tensor:
     return shard(np.ones((6, 4), np.float32), Mesh({"data": communication.world().size}), data=0)
 
@@ -111,6 +132,8 @@ def main(what: str) -> None:
     assert isinstance(world, MpiWorld)
     if what == "every":
         return every_collective(world)
+    if what == "order":
+        return in_order(world)
     assert [total() for _ in range(3)] == [24.0] * 3
     once(world)
     before = communication.counters()["all_reduce"].calls

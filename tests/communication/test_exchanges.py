@@ -32,6 +32,13 @@ def test_every_collective_in_every_dtype(ranks: int) -> None:
 
 
 @needs_mpi
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_is_under_way_at_one_time_is_not_mixed_up(ranks: int) -> None:
+    done = launched("order", ranks)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+@needs_mpi
 @pytest.mark.parametrize("what", ["fine", "fork"])
 def test_programs_and_other_collectives_take_turns(what: str) -> None:
     done = launched(what)
@@ -44,9 +51,9 @@ FAILURES = {
     "raise": (1, "rank 1 of 3 failed; all ranks are ended:\nTraceback", "ValueError: no data\n"),
     "kill": (137, "rank 1 (process ", "was killed by signal 9 (SIGKILL)"),
     "end": (1, "CommunicationError: all_reduce (sum) of 1 float32", "rank 1 ended before it"),
-    "once": (1, "different collectives", "of a program\n"),
+    "once": (1, "ranks do not do the same", "of a program\n"),
     "late": (1, "it has not ended within 1 s", "waits for all_reduce (sum) of 1 float32 on a mesh of 3, at rank_ex"),
-    "shape": (1, "told ranks have started different collectives", "of 4 float32 on a mesh"),
+    "shape": (1, "told ranks do not do the same", "of 4 float32 on a mesh"),
 }
 
 

@@ -135,6 +135,8 @@ class Exchanges:
             time.sleep(_NAP_SECONDS)
             self._world.check_others(about, time.monotonic() - begin)
         self.waits_for = None
+        exchange = self.carrier.first or exchange  # what has failed, while others waited
+        about = exchange.about
         if exchange.differs:
             mine = about.group.index(self._world.rank)
             theirs = (
