@@ -91,11 +91,14 @@ OTHERWISE = {
     "raise": fail,
     "kill": lambda world: os.kill(os.getpid(), 9),
     "crash": lambda world: os.kill(os.getpid(), 11),
+    "leave": lambda world: os._exit(7),
+    "leave well": lambda world: os._exit(0),
     "exit": lambda world: sys.exit(3),
     "end": lambda world: sys.exit(),
     "count": lambda world: reduce(world, 12),
     "dtype": lambda world: reduce(world, dtype="int32"),
     "late": lambda world: time.sleep(60),
+    "expected": lambda world: world.expect_same("(2, 3)"),
     "same": lambda world: world.check_same("shape", "(2, 3)"),
 }
 

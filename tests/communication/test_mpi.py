@@ -62,12 +62,15 @@ FAILURES = {
     "raise": (1, "rank 1 of 3 failed; all ranks are ended:\nTraceback", "ValueError: no data\n"),
     "kill": (137, "rank 1 (process ", "was killed by signal 9 (SIGKILL), as the system does where memory runs out"),
     "crash": (139, "rank 1 (process ", "was killed by signal 11 (SIGSEGV)"),
+    "leave": (7, "rank 1 (process ", "ended with status 7 without telling the others"),
+    "leave well": (1, "rank 1 (process ", "ended with status 0 without telling the others"),
     "exit": (3, "rank 1 of 3 failed; all ranks are ended:\nit ended by sys.exit(3)\n", ""),
     "end": (1, "CommunicationError: all_reduce (sum) of 1000 float32", "rank 1 ended before it"),
-    "count": (1, "different collectives", "count=12"),
-    "dtype": (1, "different collectives", "dtype='int32'"),
+    "count": (1, "ranks do not do the same", "count=12"),
+    "dtype": (1, "ranks do not do the same", "dtype='int32'"),
     "late": (1, "it has not ended within 1 s", "rank 1 waits for no other rank, at rank_program.py:"),
-    "same": (1, "different collectives", "check_same of shape"),
+    "expected": (1, "ranks do not do the same", "rank 1 (2, 3)"),
+    "same": (1, "ranks do not do the same", "check_same of shape"),
 }
 
 
@@ -166,7 +169,7 @@ def test_without_the_launcher_too() -> None:
 def test_ranks_that_run_something_else_are_refused(what: str, text: str) -> None:
     done = launched(str(PROGRAM), what)
     assert done.returncode == 1
-    assert "all ranks must have the same rulegrad, but there are:\n    ranks 0, 2: rulegrad " in done.stderr, (
+    assert "what runs must be the same on all ranks, but there are:\n    ranks 0, 2: rulegrad " in done.stderr, (
         done.stderr
     )
     assert text in done.stderr.partition("\n    rank 1: rulegrad ")[2]

@@ -37,7 +37,7 @@ def world() -> World:
     found = connected()
     with _lock:
         if not _same:
-            found.check_same("rulegrad", identity()) if found.size > 1 else None
+            found.check_same("what runs", identity()) if found.size > 1 else None
             _same = True
     return found
 
@@ -49,6 +49,17 @@ def connected() -> World:
         if _world is None:
             _world = _from_mpi() if started_ranks(os.environ) > 1 else InProcess(1)
         return _world
+
+
+def shared_seed() -> int | None:
+    """A number that nobody knows before, the same on all ranks of this program; None where there is one rank.
+
+    None too before the ranks have been connected, which the launcher does before the program starts.
+
+    >>> shared_seed() is None
+    True
+    """
+    return getattr(_world, "seed", None)
 
 
 def started_ranks(environment: Mapping[str, str]) -> int:

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 from rulegrad.communication.mpi import MpiWorld
 from rulegrad.communication.worlds import named_ranks
+from rulegrad.support import watched
 
 _SAME_SECONDS: Final = 0.1  # failures that are known for longer are not of the same time
 _HEAR_SECONDS: Final = 0.3  # how long a rank waits for other failures of that time
@@ -24,6 +25,7 @@ def watch(world: MpiWorld) -> None:
     """Sees to it that errors and the end of the program on this rank are known to all ranks."""
     before = sys.excepthook
     process = os.getpid()
+    watched.join()
 
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if os.getpid() != process:  # a child made by fork
@@ -45,6 +47,7 @@ def fail(world: MpiWorld, text: str, status: int) -> NoReturn:
     also = f" ({named_ranks(others)} failed too)" if others else ""
     message = f"rulegrad: rank {world.rank} of {world.size} failed{also}; all ranks are ended:\n{text.rstrip()}"
     print(message, file=sys.stderr, flush=True)
+    watched.part()
     world.abort(status)
 
 
@@ -72,3 +75,4 @@ def _leave(world: MpiWorld) -> None:
         with world.lock:
             world.control.listen()
     world.stop()
+    watched.part()

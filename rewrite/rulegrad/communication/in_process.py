@@ -55,6 +55,9 @@ class InProcess:
     def check_same(self, label: str, value: str) -> None:
         """Nothing to compare: one process has one value."""
 
+    def expect_same(self, what: str) -> None:
+        """Nothing to compare, likewise."""
+
 
 class _InThread:
     """A collective that a thread runs."""

@@ -47,6 +47,7 @@ class MpiWorld:
     Collectives run in the order in which they were started, by calls of MPI that do not block, so that kernels go on:
     a thread looks after them while nobody waits. Before one begins, a rank compares it with its neighbour's; where they
     differ, or one does not come within the setting `communication_timeout`, the error says what each rank waits for.
+    `seed` is a number that nobody knows before, the same on all ranks.
     Raises CommunicationError where mpi4py or an MPI is missing.
     """
 
@@ -55,6 +56,7 @@ class MpiWorld:
         self.size: int = self._everyone.size
         self.rank: int = self._everyone.rank
         self.local: tuple[int, ...] = (self.rank,)
+        self.seed: int = self._everyone.bcast(int.from_bytes(os.urandom(8), "little"))
         self.lock = forks.lock()
         self.control = Control(messages, self.state)
         self._groups: dict[tuple[tuple[int, ...], tuple[int, ...]], MPI.Comm] = {}
@@ -105,11 +107,19 @@ class MpiWorld:
             ranks.setdefault(other, []).append(rank)
         if len(ranks) > 1:
             lines = "".join(f"\n    {named_ranks(who)}: {other}" for other, who in ranks.items())
-            raise CommunicationError(f"all ranks must have the same {label}, but there are:{lines}")
+            raise CommunicationError(f"{label} must be the same on all ranks, but there are:{lines}")
 
     def agree(self, what: str, group: tuple[int, ...]) -> None:
         """Returns when the ranks of a group have come to the same. Raises CommunicationError for another."""
-        self._begin(_Started(self, what, group, lambda: iter(()), 0), what).wait()
+        self._compare(what, group).wait()
+
+    def expect_same(self, what: str) -> None:
+        """All ranks call it, and go on: where they do not all give the same, what follows is a CommunicationError."""
+        if self.size > 1:
+            self._compare(what, tuple(range(self.size)))
+
+    def _compare(self, what: str, group: tuple[int, ...]) -> _Started:
+        return self._begin(_Started(self, what, group, lambda: iter(()), 0), what)
 
     def finish(self) -> None:
         """Waits for all that was started. Raises CommunicationError, and DeviceError in a child made by fork."""

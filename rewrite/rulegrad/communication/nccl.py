@@ -92,6 +92,10 @@ class NcclWorld:
         """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
         self._ranks.check_same(label, value)
 
+    def expect_same(self, what: str) -> None:
+        """All ranks call it, and go on: where they do not all give the same, what follows is a CommunicationError."""
+        self._ranks.expect_same(what)
+
     def _checked(
         self, of: Collective, sources: Sequence[Any], results: Sequence[Any]
     ) -> tuple[DeviceArray, DeviceArray]:

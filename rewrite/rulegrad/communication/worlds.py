@@ -37,6 +37,9 @@ class World(Protocol):
     def check_same(self, label: str, value: str) -> None:
         """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
 
+    def expect_same(self, what: str) -> None:
+        """All ranks call it, and go on: where they do not all give the same, what follows is a CommunicationError."""
+
 
 def bytes_of_all(ranks: World, own: bytes) -> list[bytes]:
     """What each rank of a process of its own gives, in their order: as many bytes on all. All ranks call it."""
@@ -66,12 +69,12 @@ def different(rank: int, ours: str, other: int, theirs: str) -> CommunicationErr
     """The error of two ranks that have started different collectives.
 
     >>> print(different(0, "this", 1, "that"))
-    ranks have started different collectives; all must take the same steps in one order:
+    ranks do not do the same; all must take the same steps, on arrays of the same shapes, in one order:
         rank 0 this
         rank 1 that
     """
     return CommunicationError(
-        "ranks have started different collectives; all must take the same steps in one order:"
+        "ranks do not do the same; all must take the same steps, on arrays of the same shapes, in one order:"
         f"\n    rank {rank} {ours}\n    rank {other} {theirs}"
     )
 

@@ -60,7 +60,9 @@ def save_parts(tree: Any, folder: str | os.PathLike[str]) -> None:
     """
     top, here = Path(folder), world()
     number = _current(top) + 1
-    here.check_same("save_parts", str(number))  # all have read the number
+    here.check_same(
+        "the number of a checkpoint (a file may not be where all ranks see it)", str(number)
+    )  # all have read the number
     new = top / str(number)
     tensors: list[Tensor] = []
     described = _described(tree, tensors)

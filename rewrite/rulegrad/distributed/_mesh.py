@@ -16,6 +16,7 @@ from rulegrad.ir import UOp
 from rulegrad.runtime import devices as named
 from rulegrad.runtime.buffer import Buffer, Parts
 from rulegrad.tensor import Tensor
+from rulegrad.tensor.generators import default_generator
 from rulegrad.tensor.storage import upload_in_parts, uploaded
 
 
@@ -52,6 +53,8 @@ class Mesh:
         check_mesh(self.sizes, self.device)
         if devices is not None:
             named.get(self.device)
+        world_of(self.device).expect_same(f"a mesh of {dict(axes)}")
+        default_generator.start_with_ranks()
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -83,8 +86,8 @@ class Mesh:
         found = []
         for name, size in zip(self.names, self.sizes, strict=True):
             axis = axes.get(name)
-            if axis is not None and not -rank <= axis < rank:
-                raise ShapeError(f"{name}={axis}: a tensor of {rank} axes has no axis {axis} to split")
+            if axis is not None and not (isinstance(axis, (int, np.integer)) and -rank <= axis < rank):
+                raise ShapeError(f"{name}={axis!r}: a tensor of {rank} axes has no axis {axis!r} to split")
             found.append(-1 if axis is None or size == 1 else axis % rank)
         return tuple(found)
 
@@ -105,7 +108,8 @@ def shard(x: Any, mesh: Mesh, **axes: int | None) -> Tensor:
 
     Along axes of the mesh that are not named all devices have all of it; `shard(x, mesh)` gathers. Of an array or a
     list only the device's own part is uploaded: all ranks give the same. Differentiable. Raises ShapeError for an axis
-    that x has not, CommunicationError for one that the mesh has not.
+    that x has not, CommunicationError for one that the mesh has not; what follows raises it where the arrays of ranks
+    have other shapes or dtypes.
 
     >>> mesh = Mesh({"data": 2}, device="numpy*2")
     >>> x = shard([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], mesh, data=0)
@@ -123,6 +127,7 @@ def shard(x: Any, mesh: Mesh, **axes: int | None) -> Tensor:
 
 def _uploaded(array: np.ndarray[Any, Any], mesh: Mesh, axes: Mapping[str, int | None]) -> Tensor:
     parts = Parts(array.shape, mesh.sizes, mesh.numbers(axes, array.ndim))
+    world_of(mesh.device).expect_same(f"shard of {array.dtype} {array.shape} along {dict(axes)}")
     if max(parts.placement) < 0:
         return Tensor(array, device=mesh.device)
     buffer = upload_in_parts(array, parts, mesh.device)
@@ -147,7 +152,7 @@ def from_parts(arrays: Any, mesh: Mesh, **axes: int) -> Tensor:
     if any(one.shape != shape for one in given):
         raise ShapeError(f"from_parts: parts have one shape, not {' and '.join(str(one.shape) for one in given)}")
     numbers = mesh.numbers(axes, len(shape))
-    world_of(mesh.device).check_same("from_parts", f"{shape} {given[0].dtype} {numbers}")
+    world_of(mesh.device).check_same("shape, dtype and axes of from_parts", f"{shape} {given[0].dtype} {numbers}")
     whole = list(shape)
     for size, axis in zip(mesh.sizes, numbers, strict=True):
         if axis >= 0:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from rulegrad.communication.meshes import world_of
 from rulegrad.distributed._mesh import Mesh, devices_along, placement, shard
 from rulegrad.errors import CommunicationError, ShapeError
 from rulegrad.nn import Embedding, Linear, Module
 from rulegrad.tensor import Tensor
+
+#: What ranks compare of modules, by a hash.
+PARAMETERS: Final = (
+    "the parameters of a module (call manual_seed, or make the mesh, before the module; or load one file on all ranks)"
+)
 
 AnyModule = TypeVar("AnyModule", bound=Module)
 
@@ -20,7 +25,7 @@ def data_parallel(module: AnyModule, mesh: Mesh) -> AnyModule:
     """The module with the same parameters on all devices of a mesh, for batches that are split; changed in place.
 
     Gradients are added up over the parts of the batch by themselves. Raises CommunicationError where ranks made other
-    parameters: all have to use the same seed (`manual_seed`), or load the same file.
+    parameters: modules are made after the mesh, or after `manual_seed`, or load the same file.
 
     >>> from rulegrad import nn
     >>> mesh = Mesh({"data": 2}, device="numpy*2")
@@ -31,7 +36,7 @@ def data_parallel(module: AnyModule, mesh: Mesh) -> AnyModule:
     module.to(device=mesh.device)
     world = world_of(mesh.device)
     if world.size > len(world.local):
-        world.check_same("the parameters of a module", digest(module))
+        world.check_same(PARAMETERS, digest(module))
     return module
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rulegrad.communication.meshes import world_of
 from rulegrad.distributed._mesh import Mesh, devices_along, placement, shard
-from rulegrad.distributed._modules import digest
+from rulegrad.distributed._modules import PARAMETERS, digest
 from rulegrad.errors import CommunicationError, RulegradError, ShapeError
 from rulegrad.nn import Module, ModuleList
 from rulegrad.nn import state as names
@@ -167,7 +167,7 @@ def pipeline(
     _check_equal(listed)
     world = world_of(mesh.device)
     if world.size > len(world.local):
-        world.check_same("the parameters of a pipeline", digest(ModuleList(listed)))
+        world.check_same(PARAMETERS, digest(ModuleList(listed)))
     every = [list(_places(block)) for block in listed]
     memo: dict[int, Any] = {}
     paths = []

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from rulegrad.communication.current import shared_seed
 from rulegrad.errors import DtypeError
 from rulegrad.support import forks
 from rulegrad.tensor.axes import whole_number
@@ -43,6 +44,14 @@ class Generator:
         self._lock = forks.lock(waits=True)
         self._seed = int.from_bytes(os.urandom(8), "little")
         self._drawn = 0
+        self._is_untouched = True
+
+    def start_with_ranks(self) -> None:
+        """Start at the seed that all ranks share, where there are some and no other was set, nor a number drawn."""
+        shared = shared_seed()
+        with self._lock:
+            if shared is not None and self._is_untouched and not self._drawn:
+                self._seed = shared
 
     def manual_seed(self, seed: int) -> Self:
         """Start again at `seed`. Raises ShapeError for a seed that is not an integer.
@@ -52,7 +61,7 @@ class Generator:
         """
         number = whole_number(seed, "manual_seed") & _BITS
         with self._lock:
-            self._seed, self._drawn = number, 0
+            self._seed, self._drawn, self._is_untouched = number, 0, False
         return self
 
     def seed(self) -> int:
@@ -101,6 +110,7 @@ class Generator:
             )
         with self._lock:
             self._seed, self._drawn = map(int, values)
+            self._is_untouched = False
         return self
 
     def draw(self, count: int) -> tuple[int, int]:
@@ -113,6 +123,7 @@ class Generator:
 
 #: What numbers are drawn from where no generator is named.
 default_generator: Final = Generator()
+default_generator.start_with_ranks()
 
 
 def manual_seed(seed: int) -> Generator:

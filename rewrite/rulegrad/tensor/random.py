@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def manual_seed(seed: int = 0) -> None:
-    """Start the random numbers again at `seed`; without this call they differ in each process.
+    """Start the random numbers again at `seed`; without this call they differ in each run, but not between its ranks.
 
     >>> Tensor.manual_seed(1)
     >>> x = Tensor.rand(4)

@@ -21,7 +21,7 @@ from typing import IO, Final, NamedTuple, NoReturn, TextIO
 from rulegrad.communication.mpi import INSTALL
 from rulegrad.communication.worlds import named_ranks
 from rulegrad.errors import CommunicationError, FileMissingError
-from rulegrad.support.watched import KILLED, end_with_parent
+from rulegrad.support.watched import KILLED, LEFT, end_with_parent
 
 # What mpiexec says of a process that was killed, in many lines; from the first on, none is of the program.
 _FIRST: Final = re.compile(rb"={20,}\s*$")
@@ -29,8 +29,9 @@ _KILLED: Final = re.compile(rb"EXIT STRING: .* \(signal (\d+)\)")
 _PROCESS: Final = re.compile(rb"PID (\d+) RUNNING AT (\S+)")
 _ABORT: Final = re.compile(rb"Abort\((\d+)\) on node \d+ \(rank \d+ in comm \d+\): \s*$")
 _PREFIX: Final = re.compile(rb"^\[\d+\] ")  # of --prefix, which comes before the line does
-_WATCHED: Final = re.compile(rb"(?:\[\d+\] )?" + KILLED.encode() + rb"(\S+ \d+ \S+ \d+)\s*$")  # of a rank's watcher
-_HELD: Final = (b"=" * 20, b"Abort(", KILLED.encode())  # how such lines begin
+_SAID: Final = (KILLED.encode(), LEFT.encode())  # by a rank's watcher
+_WATCHED: Final = re.compile(rb"(?:\[\d+\] )?(" + b"|".join(_SAID) + rb")(\S+ \d+ \S+ \d+)\s*$")
+_HELD: Final = (b"=" * 20, b"Abort(", *_SAID)  # how such lines begin
 _SAYS_NOTHING: Final = {"MPIR_CVAR_SUPPRESS_ABORT_MESSAGE": "1"}  # MPICH's words for what rulegrad has said
 
 
@@ -95,6 +96,7 @@ def _run(line: Sequence[str]) -> int:
     try:
         status = process.wait()
     except (KeyboardInterrupt, _TerminatedError) as ended:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # `timeout` sends it twice
         process.terminate()
         process.wait()
         return 128 + (signal.SIGTERM if isinstance(ended, _TerminatedError) else signal.SIGINT)
@@ -107,8 +109,9 @@ def _run(line: Sequence[str]) -> int:
         if one.aborted is not None:
             return one.aborted  # others may have been killed for it
     if watched:
-        print(_message([one.rank for one in watched], watched[0]), file=sys.stderr)
-        return 128 + watched[0].signal
+        first = next((one for one in watched if one.has_left), watched[0])  # others may have been killed for it
+        print(_message([one.rank for one in watched], first), file=sys.stderr)
+        return (first.signal or 1) if first.has_left else 128 + first.signal
     killed, where = _KILLED.search(said), _PROCESS.search(said)
     if killed is None or where is None:
         return status if status >= 0 else 128 - status
@@ -118,12 +121,16 @@ def _run(line: Sequence[str]) -> int:
 
 
 class _Killed(NamedTuple):
-    """A rank that was killed, as the process that watches it says; or a process that mpiexec names, of no rank."""
+    """A rank that was killed, as the process that watches it says; or a process that mpiexec names, of no rank.
+
+    has_left: it ended by itself, with the status `signal`, and told nobody.
+    """
 
     rank: str
     process: str
     host: str
     signal: int
+    has_left: bool = False
 
 
 class _TerminatedError(Exception):
@@ -168,8 +175,8 @@ class _Passed(threading.Thread):
 
     def _take(self, line: bytes) -> None:
         if found := _WATCHED.search(line):
-            rank, process, host, number = found.group(1).decode().split()
-            self.killed.append(_Killed(rank, process, host, int(number)))
+            rank, process, host, number = found.group(2).decode().split()
+            self.killed.append(_Killed(rank, process, host, int(number), found.group(1) == LEFT.encode()))
             self._write(line[: found.start()])
         elif self.said or _FIRST.match(line):
             self.said += line
@@ -187,6 +194,11 @@ class _Passed(threading.Thread):
 def _message(ranks: Sequence[str], one: _Killed) -> str:
     """ranks: those that were killed at the same time; none where only mpiexec has named one."""
     number = one.signal
+    if one.has_left:
+        return (
+            f"rulegrad: rank {one.rank} (process {one.process} on {one.host}) ended with status {number} without "
+            "telling the others, as os._exit and exit in native code do; all ranks are ended"
+        )
     name = signal.Signals(number).name if number in set(signal.Signals) else "?"
     why = f"killed by signal {number} ({name})"
     process = f"process {one.process} on {one.host}"
