@@ -99,7 +99,7 @@ class MpiWorld:
         if self.size == 1:
             return
         found: list[str] = []
-        text = f"check_same of {label}"
+        text = f"check_same of {label.partition(' (')[0]}"  # without advice, which is for those that differ
         work = _Started(self, text, tuple(range(self.size)), partial(self._compared, value, found), len(value))
         self._begin(work, text).wait()
         ranks: dict[str, list[int]] = {}
