@@ -47,7 +47,7 @@ def _other(chance: random.Random, shape: tuple[int, ...], place: Callable[[np.nd
         lambda x: x * place(values) - x,
         lambda x: x @ place(table),
         lambda x: x.sum(axis, keepdim=True) * 0.5,
-        lambda x: x.max(axis, keepdim=True) - x,
+        lambda x: x.amax(axis, keepdim=True) - x,
         lambda x: x.mean(),
         lambda x: x.cumsum(axis) * 0.25,
         lambda x: (x * 0.25).softmax(axis),

@@ -68,7 +68,7 @@ FUNCTIONS: list[Callable[[Tensor, Tensor], Any]] = [
     lambda a, b: a @ b,
     lambda a, b: (a.exp2() + a.abs().log2(), b.flip(0)[1:3, ::2]),
     lambda a, b: {"less": (a < 0.5) & (a != 0), "any": (b > 1).any(axis=0), "all": (b > -9).all()},
-    lambda a, b: [(a.max(axis=1, keepdim=True) - a).round(), b.min(), b.prod(axis=0), (b.cast("int32") ^ 3)],
+    lambda a, b: [(a.max(axis=1, keepdims=True) - a).round(), b.min(), b.prod(axis=0), (b.cast("int32") ^ 3)],
     lambda a, b: (a > 0).where(a.sqrt(), a.sin().pad(((0, 0), (0, 0)))) + a.mean(axis=0) / 3,
     lambda a, b: a.softmax(1).detach().T @ Tensor(np.eye(4, dtype=np.float32), device="numpy") + b[:, :4].sum(),
     lambda a, b: (a.roll(1, 0), b.roll(-3, 1)),

@@ -60,3 +60,34 @@ def test_gradients_of_maxima_of_products(largest: Callable[[Tensor], Tensor], wh
         at = np.unravel_index(np.where(allowed, of, np.inf).argmin(), product.shape)
         shown[at] += slopes[place]
     assert slope.numpy() == pytest.approx(shown.T @ VALUES[0], rel=1e-4, abs=1e-4)
+
+
+def kept_above(chosen: Callable[[Tensor], Tensor], scores: Tensor) -> Tensor:
+    return scores.masked_fill(~(scores >= chosen(scores)), -1e9)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda s: s.topk(5)[0].select(-1, -1).unsqueeze(-1),
+        lambda s: s.sort(-1, descending=True)[0][..., 4:5],
+        lambda s: s.kthvalue(12, -1, keepdim=True)[0],
+        lambda s: s.max(dim=-1, keepdim=True)[0],
+        lambda s: s.median(dim=-1, keepdim=True)[0],
+    ],
+    ids=["topk", "sort", "kthvalue", "max", "median"],
+)
+@pytest.mark.parametrize("device", ["numpy", "c"])
+def test_elements_that_are_compared_with_one_of_them(chosen: Callable[[Tensor], Tensor], device: str) -> None:
+    """Attention to the largest scores: the one that was found is equal to itself, though nobody holds the scores."""
+    x = VALUES[:2, :16]
+    with rg.config(device=device):
+        q, k = (Tensor(x).reshape(2, 16, 4, 4).transpose(1, 2) @ Tensor(w) for w in VALUES[2:, :4, :4])
+        found = (kept_above(chosen, rg.einsum("bhid,bhjd->bhij", q, k) * 0.5).softmax(-1) @ q).numpy()
+    first, second = (x.reshape(2, 16, 4, 4).transpose(0, 2, 1, 3) @ w for w in VALUES[2:, :4, :4])
+    values = np.einsum("bhid,bhjd->bhij", first, second) * np.float32(0.5)
+    with rg.config(device="numpy"):
+        given = chosen(Tensor(values)).numpy()
+    assert (values == given).any(-1).all()
+    exponents = np.where(values >= given, np.exp(values - values.max(-1, keepdims=True)), 0)
+    assert found == pytest.approx(exponents / exponents.sum(-1, keepdims=True) @ first, rel=1e-4, abs=1e-4)

@@ -466,6 +466,8 @@ def test_operations_of_a_program_s_own(any_device):
         library.register_autograd("tests::unknown", scaled)
     with pytest.raises(AttributeError, match="torch.ops has no tests.unknown"):
         rg.ops.tests.unknown  # noqa: B018
+    with pytest.raises(OSError, match="custom_op"):
+        rg.ops.load_library("operations.so")
 
 
 def test_names_for_annotations_cannot_be_made():

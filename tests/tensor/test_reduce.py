@@ -51,7 +51,13 @@ def test_axes_are_kept_on_request_under_both_names(device, check):
         (x.var(dim=2, correction=0), F.var(axis=2)),
         (x.var(dim=2), F.var(axis=2, ddof=1)),
         (x.std(dim=(0, 2), keepdim=True), F.std(axis=(0, 2), ddof=1, keepdims=True)),
-        (x.std(2, keepdim=True), F.std(axis=2, keepdims=True)),
+        (x.std(2, keepdim=True), F.std(axis=2, ddof=1, keepdims=True)),
+        (x.std(2, keepdims=True), F.std(axis=2, keepdims=True)),
+        (x.max(2, keepdim=True)[0], F.max(axis=2, keepdims=True)),
+        (x.min(axis=-1, keepdim=False)[1], F.argmin(axis=-1)),
+        (x.median(2, keepdim=True).values, np.sort(F, 2)[:, :, (F.shape[2] - 1) // 2, None]),
+        (x.nanmedian(2, keepdim=False)[0], np.sort(F, 2)[:, :, (F.shape[2] - 1) // 2]),
+        (x.var_mean(2, keepdim=True)[0], F.var(axis=2, ddof=1, keepdims=True)),
         (x.var_mean(dim=2)[0], F.var(axis=2, ddof=1)),
         (x.std(axis=0, correction=1), F.std(axis=0, ddof=1)),
         (x.argmax(dim=1, keepdim=True), F.argmax(axis=1, keepdims=True)),
@@ -130,7 +136,7 @@ def test_a_computed_value_equals_its_own_maximum_somewhere(device, dtype):
     for function in (Tensor.exp, lambda x: x * x + x):
         x = Tensor(values, device=device, requires_grad=True)
         y = function(x)
-        assert (y == y.max(1, keepdim=True)).any(1).all().item()
+        assert (y == y.amax(1, keepdim=True)).any(1).all().item()
         y.max(1).sum().backward()
         assert ((x.grad.numpy() != 0).sum(1) == 1).all()
 

@@ -140,7 +140,7 @@ class _Ring:
             pairs = pairs.roll(1, -3) if turn else pairs
             scores = self.scores(queries, pairs, turn)
             # In the first block each query sees a key, its own: from there on the largest scores are finite.
-            highest = scores.max(-1, keepdim=True)
+            highest = scores.amax(-1, keepdim=True)
             highest = highest if largest is None else highest.maximum(largest)
             powers = (scores - highest).exp()
             sums, parts = powers.sum(-1, keepdim=True), powers @ pairs[..., self.width :]

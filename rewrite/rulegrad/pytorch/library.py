@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -157,6 +158,17 @@ class _Aten(_Namespace):
 
 class _Operations:
     """`torch.ops`: the operations by their namespaces."""
+
+    def load_library(self, path: Any) -> None:
+        """Raises OSError, as where the file cannot be loaded: it has operations for PyTorch's own tensors.
+
+        Packages such as torchvision then go without their operations in C++.
+        """
+        raise OSError(f"{path}: operations in C++ for PyTorch's tensors; write them with torch.library.custom_op")
+
+    def import_module(self, module: str) -> None:
+        """Imports a module that makes operations."""
+        importlib.import_module(module)
 
     def __getattr__(self, name: str) -> _Namespace:
         if name.startswith("__"):

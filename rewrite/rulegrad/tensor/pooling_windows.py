@@ -81,7 +81,7 @@ class PoolingWindows:
         rank = len(self.kernel)
         axes = tuple(range(-rank, 0))
         parts: Tensor = self.of(x, extremes(x.dtype)[0])
-        largest = parts.max(axes, keepdim=True)
+        largest = parts.amax(axes, keepdim=True)
         equal = ((parts == largest) | parts.isnan()).cast(x.dtype).sum(axes)
         share, largest = d / equal, largest.reshape(d.shape)
         reached = [-(-k // s) for k, s in zip(self.kernel, self.stride)]  # windows that an element can be in

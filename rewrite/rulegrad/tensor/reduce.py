@@ -62,6 +62,13 @@ def _accumulate(self: Tensor, op: str, identity: int, axes: tuple[int, ...], kee
     return _reduce(self.cast(accumulation_dtype(result)), op, axes, keepdims).cast(result)
 
 
+def dim_of_pytorch(axis: Any, dim: Any, keepdim: bool | None) -> int | None:
+    """The axis of a reduction that is written in PyTorch's words: named `dim`, or beside `keepdim`; else None."""
+    if dim is None and keepdim is not None:
+        return axis if isinstance(axis, int) else None
+    return dim if isinstance(dim, int) and axis is None else None
+
+
 def reduced_axes(self: Tensor, axis: Axes, dim: Axes, name: str, default: int | None = None) -> tuple[int, ...]:
     return several_axes(axis_or_dim(axis, dim, name, default), self.ndim, name)
 
@@ -134,15 +141,15 @@ def var(
     correction: float | None = None,
     *,
     dim: Axes = None,
-    keepdim: bool = False,
+    keepdim: bool | None = None,
     unbiased: bool | None = None,
     ddof: float | None = None,
 ) -> Tensor:
     """The variance over `axis`: squared deviations over `n - correction`.
 
     The correction is 0 by default, as in NumPy and the array API; PyTorch's is 1, which is `correction=1`, its
-    `unbiased=True`, or NumPy's `ddof=1` here. It is PyTorch's too where the axis is named `dim`, PyTorch's word.
-    Raises ConfigError for two of these names.
+    `unbiased=True`, or NumPy's `ddof=1` here. It is PyTorch's too beside `dim` and
+    `keepdim`, its words. Raises ConfigError for two of these names.
 
     >>> from rulegrad import Tensor
     >>> Tensor([1.0, 3.0]).var().item(), Tensor([1.0, 3.0]).var(correction=1).item()
@@ -151,11 +158,11 @@ def var(
     (1.0, 2.0)
     """
     axes = reduced_axes(self, axis, dim, "var")
-    correction = _correction(correction, unbiased, ddof, dim, "var")
+    correction = _correction(correction, unbiased, ddof, dim is not None or keepdim is not None, "var")
     result = self.dtype if self.dtype.is_float else float64
     wide = self.cast(accumulation_dtype(result))
     deviation = wide - wide.mean(axes, keepdims=True)
-    total = deviation.square().sum(axes, keepdims or keepdim)
+    total = deviation.square().sum(axes, keepdims or bool(keepdim))
     return (total / builtins.max(element_count(self, axes) - correction, 0)).cast(result)
 
 
@@ -167,23 +174,23 @@ def std(
     correction: float | None = None,
     *,
     dim: Axes = None,
-    keepdim: bool = False,
+    keepdim: bool | None = None,
     unbiased: bool | None = None,
     ddof: float | None = None,
 ) -> Tensor:
-    """The standard deviation, the square root of `var`: with the correction 0 by default, 1 where the axis is `dim`.
+    """The standard deviation, the square root of `var`: with the correction 0 by default, 1 beside `dim` and `keepdim`.
 
     >>> Tensor([1.0, 5.0]).std().item()
     2.0
     """
-    correction = _correction(correction, unbiased, ddof, dim, "std")
-    return root_of(self.var(reduced_axes(self, axis, dim, "std"), keepdims, correction, keepdim=keepdim))
+    correction = _correction(correction, unbiased, ddof, dim is not None or keepdim is not None, "std")
+    return root_of(self.var(reduced_axes(self, axis, dim, "std"), keepdims or bool(keepdim), correction))
 
 
 def var_mean(
     self: Tensor, axis: Axes = None, keepdims: bool = False, correction: float | None = None, **names: Any
 ) -> tuple[Tensor, Tensor]:
-    """`(var, mean)` over `axis`, with the arguments of `var`: the correction is 0 by default, 1 with the word `dim`.
+    """`(var, mean)` over `axis`, with the arguments of `var`: the correction is 0, and 1 beside `dim` or `keepdim`.
 
     >>> [part.item() for part in Tensor([1.0, 5.0]).var_mean()]
     [4.0, 3.0]
@@ -195,7 +202,7 @@ def var_mean(
 def std_mean(
     self: Tensor, axis: Axes = None, keepdims: bool = False, correction: float | None = None, **names: Any
 ) -> tuple[Tensor, Tensor]:
-    """`(std, mean)` over `axis`, with the arguments of `std`: the correction is 0 by default, 1 with the word `dim`.
+    """`(std, mean)` over `axis`, with the arguments of `std`: the correction is 0, and 1 beside `dim` or `keepdim`.
 
     >>> [part.item() for part in Tensor([1.0, 5.0]).std_mean()]
     [2.0, 3.0]
@@ -218,26 +225,29 @@ def max(
     self: Tensor, axis: None = None, keepdims: bool = False, *, dim: int, keepdim: bool = False
 ) -> selections.Selected: ...
 @overload
+def max(self: Tensor, axis: int, keepdims: bool = False, *, dim: None = None, keepdim: bool) -> selections.Selected: ...
+@overload
 def max(
-    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Sequence[int] | None = None, keepdim: bool = False
+    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Sequence[int] | None = None, keepdim: None = None
 ) -> Tensor: ...
 def max(
-    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
+    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool | None = None
 ) -> Tensor | selections.Selected:
     """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
     With another tensor in the place of the axis it is `maximum`, as in PyTorch. An axis that is named `dim` is
-    PyTorch's, and so is the result: (values, indices).
+    PyTorch's, also one beside `keepdim`, and so is the result: (values, indices).
 
     >>> Tensor([[1, 4], [3, 2]]).max(axis=1).tolist()
     [4, 3]
     >>> values, indices = Tensor([[1, 4], [3, 2]]).max(dim=1); indices.tolist()
     [1, 0]
     """
-    if isinstance(dim, int) and axis is None:
-        need_elements(self, reduced_axes(self, None, dim, "max"), "max")
-        return selections.largest(self, dim, keepdims or keepdim)
-    return amax(self, axis, keepdims, dim=dim, keepdim=keepdim)
+    named = dim_of_pytorch(axis, dim, keepdim)
+    if named is not None:
+        need_elements(self, reduced_axes(self, None, named, "max"), "max")
+        return selections.largest(self, named, keepdims or bool(keepdim))
+    return amax(self, axis, keepdims, dim=dim, keepdim=bool(keepdim))
 
 
 @built_once
@@ -259,26 +269,29 @@ def min(
     self: Tensor, axis: None = None, keepdims: bool = False, *, dim: int, keepdim: bool = False
 ) -> selections.Selected: ...
 @overload
+def min(self: Tensor, axis: int, keepdims: bool = False, *, dim: None = None, keepdim: bool) -> selections.Selected: ...
+@overload
 def min(
-    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Sequence[int] | None = None, keepdim: bool = False
+    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Sequence[int] | None = None, keepdim: None = None
 ) -> Tensor: ...
 def min(
-    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
+    self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool | None = None
 ) -> Tensor | selections.Selected:
     """The smallest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
     With another tensor in the place of the axis it is `minimum`, as in PyTorch. An axis that is named `dim` is
-    PyTorch's, and so is the result: (values, indices).
+    PyTorch's, also one beside `keepdim`, and so is the result: (values, indices).
 
     >>> Tensor([[1, 4], [3, 2]]).min(axis=1).tolist()
     [1, 2]
     >>> values, indices = Tensor([[1, 4], [3, 2]]).min(dim=1); indices.tolist()
     [0, 1]
     """
-    if isinstance(dim, int) and axis is None:
-        need_elements(self, reduced_axes(self, None, dim, "min"), "min")
-        return selections.smallest(self, dim, keepdims or keepdim)
-    return amin(self, axis, keepdims, dim=dim, keepdim=keepdim)
+    named = dim_of_pytorch(axis, dim, keepdim)
+    if named is not None:
+        need_elements(self, reduced_axes(self, None, named, "min"), "min")
+        return selections.smallest(self, named, keepdims or bool(keepdim))
+    return amin(self, axis, keepdims, dim=dim, keepdim=bool(keepdim))
 
 
 @built_once
@@ -388,10 +401,12 @@ def _sum_dtype(dtype: DType) -> DType:
     return uint64 if dtype.kind == "uint" else int64
 
 
-def _correction(correction: float | None, unbiased: bool | None, ddof: float | None, dim: Axes, name: str) -> float:
-    """What is subtracted from the number of elements, under one of its three names; 1 by default beside a `dim`."""
+def _correction(
+    correction: float | None, unbiased: bool | None, ddof: float | None, of_pytorch: bool, name: str
+) -> float:
+    """What is subtracted from the number of elements, under one of its three names; 1 by default in PyTorch's words."""
     named = {"correction": correction, "unbiased": unbiased, "ddof": ddof}
     given = {key: value for key, value in named.items() if value is not None}
     if len(given) > 1:
         raise ConfigError(f"{name}: {' and '.join(given)} are names of one argument; give one of them")
-    return float(next(iter(given.values()), dim is not None))
+    return float(next(iter(given.values()), of_pytorch))

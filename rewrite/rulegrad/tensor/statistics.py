@@ -11,7 +11,7 @@ from rulegrad.ir.dtype import float64, int64
 from rulegrad.tensor import selections
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.operands import as_tensor
-from rulegrad.tensor.reduce import need_elements, reduced_axes
+from rulegrad.tensor.reduce import dim_of_pytorch, need_elements, reduced_axes
 from rulegrad.tensor.sets import distinct_values
 from rulegrad.tensor.sorting import Interpolation, quantile_along
 
@@ -93,23 +93,34 @@ def median(
 ) -> selections.Selected: ...
 @overload
 def median(
-    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: None = None, keepdim: bool = False
+    self: Tensor, axis: int, keepdims: bool = False, *, dim: None = None, keepdim: bool
+) -> selections.Selected: ...
+@overload
+def median(
+    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: None = None, keepdim: None = None
 ) -> Tensor: ...
 def median(
-    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
+    self: Tensor,
+    axis: int | None = None,
+    keepdims: bool = False,
+    *,
+    dim: int | None = None,
+    keepdim: bool | None = None,
 ) -> Tensor | selections.Selected:
     """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan.
 
-    An axis that is named `dim` is PyTorch's, and so is the result: (values, indices) of the lower one of the two.
+    An axis that is named `dim`, or is beside `keepdim`, is PyTorch's, and so is the result: (values, indices) of the
+    lower one of the two.
 
     >>> from rulegrad import Tensor
     >>> Tensor([4.0, 1.0, 2.0, 9.0]).median().item(), Tensor([4.0, 1.0, 2.0, 9.0]).median(dim=0).values.item()
     (3.0, 2.0)
     """
-    if dim is not None and axis is None:
-        found: selections.Selected = selections.middle(self, dim, keepdims or keepdim, skips_nan=False)
+    place = dim_of_pytorch(axis, dim, keepdim)
+    if place is not None:
+        found: selections.Selected = selections.middle(self, place, keepdims or bool(keepdim), skips_nan=False)
         return found
-    return quantile_along(self, 0.5, axis_or_dim(axis, dim, "median"), keepdims or keepdim, "linear", "median")
+    return quantile_along(self, 0.5, axis_or_dim(axis, dim, "median"), keepdims or bool(keepdim), "linear", "median")
 
 
 @overload
@@ -118,10 +129,19 @@ def nanmedian(
 ) -> selections.Selected: ...
 @overload
 def nanmedian(
-    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: None = None, keepdim: bool = False
+    self: Tensor, axis: int, keepdims: bool = False, *, dim: None = None, keepdim: bool
+) -> selections.Selected: ...
+@overload
+def nanmedian(
+    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: None = None, keepdim: None = None
 ) -> Tensor: ...
 def nanmedian(
-    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
+    self: Tensor,
+    axis: int | None = None,
+    keepdims: bool = False,
+    *,
+    dim: int | None = None,
+    keepdim: bool | None = None,
 ) -> Tensor | selections.Selected:
     """The median of the elements that are not nan; between two of them their mean, as in NumPy. `dim` as in `median`.
 
@@ -129,11 +149,12 @@ def nanmedian(
     >>> Tensor([1.0, float("nan"), 3.0]).nanmedian().item()
     2.0
     """
-    if dim is not None and axis is None:
-        found: selections.Selected = selections.middle(self, dim, keepdims or keepdim, skips_nan=True)
+    place = dim_of_pytorch(axis, dim, keepdim)
+    if place is not None:
+        found: selections.Selected = selections.middle(self, place, keepdims or bool(keepdim), skips_nan=True)
         return found
     named = axis_or_dim(axis, dim, "nanmedian")
-    return quantile_along(self, 0.5, named, keepdims or keepdim, "linear", "nanmedian", skips_nan=True)
+    return quantile_along(self, 0.5, named, keepdims or bool(keepdim), "linear", "nanmedian", skips_nan=True)
 
 
 # ---- of all elements, and of pairs of variables ----
