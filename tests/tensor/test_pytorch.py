@@ -468,6 +468,18 @@ def test_operations_of_a_program_s_own(any_device):
         rg.ops.tests.unknown  # noqa: B018
     with pytest.raises(OSError, match="custom_op"):
         rg.ops.load_library("operations.so")
+    keys, key = rg._C.DispatchKeySet, rg._C.DispatchKey
+    assert key.AutocastCPU in keys(key.AutocastCPU) | keys(key.AutocastCUDA)
+
+
+def test_tensors_in_one_vector() -> None:
+    utils = importlib.import_module("rulegrad._utils")
+    parts = [rg.tensor([[1.0, 2.0]]), rg.tensor(3.0), rg.tensor([4.0])]
+    flat = utils._flatten_dense_tensors(parts)
+    assert flat.tolist() == [1, 2, 3, 4]
+    assert [part.tolist() for part in utils._unflatten_dense_tensors(flat * 2, parts)] == [[[2, 4]], 6, [8]]
+    with pytest.raises(ShapeError, match="give one of 4"):
+        utils._unflatten_dense_tensors(flat[:3], parts)
 
 
 def test_names_for_annotations_cannot_be_made():

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rulegrad.ir.dtype import DType
 from rulegrad.tensor.tensor import Tensor
 
-__all__ = ["_disabled_torch_function_impl", "_get_default_device", "_get_tracing_state", "_log_api_usage_once"]
+__all__ = [
+    "DispatchKey",
+    "DispatchKeySet",
+    "_disabled_torch_function_impl",
+    "_get_default_device",
+    "_get_tracing_state",
+    "_log_api_usage_once",
+]
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -26,6 +34,18 @@ def _get_default_device() -> str:
 
 #: The class of the class of tensors.
 _TensorMeta = type(Tensor)
+
+
+class DispatchKey(enum.Flag):
+    """Where PyTorch's dispatcher looks for an operation: names that packages put together, and nothing asks for."""
+
+    AutocastCPU = enum.auto()
+    AutocastCUDA = enum.auto()
+    AutocastXPU = enum.auto()
+
+
+#: A set of such keys; `DispatchKeySet(key) | DispatchKeySet(other)` is one of two.
+DispatchKeySet = DispatchKey
 
 
 class _nn:  # noqa: N801  (PyTorch's name)

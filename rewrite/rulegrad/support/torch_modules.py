@@ -35,6 +35,8 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "autograd.graph": ("pytorch.graph",),
     "autograd.functional": ("pytorch.derivatives",),
     "_C": ("pytorch.internals",),
+    "_custom_ops": ("pytorch.library",),
+    "_utils": ("pytorch.flat_tensors",),
     "__config__": ("pytorch.configuration",),
     "_dynamo": ("pytorch.compiler",),
     **{f"_dynamo.{name}": ("pytorch.compiler",) for name in ("_trace_wrapped_higher_order_op", "eval_frame", "utils")},
