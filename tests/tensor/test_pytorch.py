@@ -523,3 +523,16 @@ def test_functions_that_ask_for_gradients_in_their_backward_are_called_once():
     expected = 64 * values[0] ** 63 * values[1] ** 63, 63 * values[0] ** 64 * values[1] ** 62
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.numpy(), other, 1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_random_complex_numbers(dtype: str) -> None:
+    """Both parts are drawn, of half the variance each."""
+    rg.manual_seed(3)
+    normal, uniform = rg.randn(2000, dtype=dtype), rg.rand(2000, dtype=dtype)
+    assert str(normal.dtype) == str(uniform.dtype) == dtype
+    for numbers, deviation in ((normal.numpy(), 0.5**0.5), (uniform.numpy(), 12**-0.5)):
+        assert [numbers.real.std(), numbers.imag.std()] == pytest.approx([deviation] * 2, rel=0.06)
+        assert abs(np.corrcoef(numbers.real, numbers.imag)[0, 1]) < 0.08
+    assert rg.zeros(2000, dtype=dtype).normal_(0.0, 2.0).numpy().std() == pytest.approx(2, rel=0.06)
+    assert rg.randn_like(normal).is_complex() and rg.randn(3, dtype=dtype, requires_grad=True).requires_grad

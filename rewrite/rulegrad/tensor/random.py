@@ -162,7 +162,7 @@ def rand(
     requires_grad: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Uniform in [0, 1): multiples of 2**-24 for float32. Bit-equal on every device.
+    """Uniform in [0, 1): multiples of 2**-24 for float32, both parts of a complex number. Bit-equal on every device.
 
     >>> from rulegrad import Tensor
     >>> Tensor.manual_seed(1)
@@ -170,6 +170,9 @@ def rand(
     (2, 3)
     """
     extents = _extents(shape, "rand")
+    if as_dtype(dtype or float32).is_complex:
+        parts = cls.rand(2, *extents, dtype=as_dtype(dtype).real, device=device, generator=generator)
+        return cls.complex(parts[0], parts[1]).requires_grad_(requires_grad)
     wanted = _float(dtype, "rand")
     state, offsets = _drawn_state(math.prod(extents), device, generator)
     new = _uniform_numbers(extents, wanted, state, *offsets)
@@ -221,13 +224,17 @@ def randn(
     requires_grad: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal with mean 0 and variance 1, by Box and Muller. Equal on devices up to their log and cos.
+    """Normal with mean 0 and variance 1, by Box and Muller. Equal on devices up to their log and cos. The parts of a
+    complex number have the variance 1/2 each.
 
     >>> x = Tensor.randn(2, 3)
     >>> x.shape, x.dtype
     ((2, 3), DType('float32'))
     """
     extents = _extents(shape, "randn")
+    if as_dtype(dtype or float32).is_complex:
+        parts = cls.randn(2, *extents, dtype=as_dtype(dtype).real, device=device, generator=generator) * math.sqrt(0.5)
+        return cls.complex(parts[0], parts[1]).requires_grad_(requires_grad)
     wanted = _float(dtype, "randn")
     state, offsets = _drawn_state(math.prod(extents), device, generator)
     new = _normal_numbers(extents, wanted, state, *offsets)
