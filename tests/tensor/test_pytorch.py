@@ -536,3 +536,10 @@ def test_random_complex_numbers(dtype: str) -> None:
         assert abs(np.corrcoef(numbers.real, numbers.imag)[0, 1]) < 0.08
     assert rg.zeros(2000, dtype=dtype).normal_(0.0, 2.0).numpy().std() == pytest.approx(2, rel=0.06)
     assert rg.randn_like(normal).is_complex() and rg.randn(3, dtype=dtype, requires_grad=True).requires_grad
+
+
+def test_a_state_that_goes_into_a_dict() -> None:
+    layer, taken = nn.Linear(2, 1), {"other": rg.zeros(1)}
+    assert layer.state_dict(destination=taken, prefix="a.") is taken
+    assert list(taken) == ["other", "a.weight", "a.bias"] and not taken["a.bias"].requires_grad
+    assert layer.state_dict(keep_vars=True)["weight"] is layer.weight

@@ -410,17 +410,23 @@ class Module(walking.Walked):
 
     # ---- state ----
 
-    def state_dict(self, *, prefix: str = "") -> dict[str, Tensor]:
+    def state_dict(
+        self, *, destination: dict[str, Tensor] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Tensor]:
         """The parameters and persistent buffers by path, without gradients; views, as in PyTorch.
 
         So they change when the module does, and an update of one is an update of the module; `copy.deepcopy` of the
-        dict keeps the values. prefix: put before each name.
+        dict keeps the values. destination: a dict that takes them. prefix: put before each name. keep_vars: the
+        parameters themselves, with their gradients.
 
         >>> from rulegrad import nn
         >>> list(nn.Linear(3, 2).state_dict())
         ['weight', 'bias']
         """
-        return {prefix + path: tensor.detach() for path, tensor in state.get_state_dict(self).items()}
+        found: dict[str, Tensor] = {} if destination is None else destination
+        for path, tensor in state.get_state_dict(self).items():
+            found[prefix + path] = tensor if keep_vars else tensor.detach()
+        return found
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> state.IncompatibleKeys:
         """Take the values of a state: ours, PyTorch's, or that of a file. `nn.state.load_state_dict` says more."""
