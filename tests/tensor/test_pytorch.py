@@ -543,3 +543,11 @@ def test_a_state_that_goes_into_a_dict() -> None:
     assert layer.state_dict(destination=taken, prefix="a.") is taken
     assert list(taken) == ["other", "a.weight", "a.bias"] and not taken["a.bias"].requires_grad
     assert layer.state_dict(keep_vars=True)["weight"] is layer.weight
+
+
+def test_a_state_whose_dtypes_are_taken() -> None:
+    layer = nn.Linear(2, 1)
+    weight = layer.weight
+    layer.load_state_dict({"weight": rg.ones(1, 2, dtype=rg.float64), "bias": rg.zeros(1)}, assign=True)
+    assert layer.weight is weight and weight.dtype == rg.float64 and layer.bias.dtype == rg.float32
+    assert weight.tolist() == [[1, 1]] and weight.requires_grad

@@ -428,8 +428,17 @@ class Module(walking.Walked):
             found[prefix + path] = tensor if keep_vars else tensor.detach()
         return found
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> state.IncompatibleKeys:
-        """Take the values of a state: ours, PyTorch's, or that of a file. `nn.state.load_state_dict` says more."""
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> state.IncompatibleKeys:
+        """Take the values of a state: ours, PyTorch's, or that of a file. `nn.state.load_state_dict` says more.
+
+        assign: the parameters take the dtypes of the state, too.
+        """
+        if assign:
+            for path, tensor in state.get_state_dict(self).items():
+                if isinstance(given := state_dict.get(path), Tensor) and given.dtype != tensor.dtype:
+                    state.move(tensor, None, given.dtype, None)
         modules = list(self.named_modules())
         if any(module._load_hooks for _, module in modules):
             state_dict = dict(state_dict)  # which the hooks change
