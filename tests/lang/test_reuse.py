@@ -74,3 +74,73 @@ def test_what_names_stand_for_decides(old: str, new: str, again: set[str], compi
     assert set(compiled) - {"neg", "otherwise"} == again
     reuse._tables.clear()
     assert program(LIBRARY.replace(old, new)) == found
+
+
+TABLE = """dtype bool:  kind bool, bits 8
+dtype int8:  kind int,  bits 8
+dtype int16: kind int,  bits 16
+class Number = int8 + int16
+op CONST[value: scalar]() -> explicit
+op FIRST(a: T) -> T
+    class Some
+op SECOND[scale: int = 1](a: T, b: T) -> T
+    flags commutative
+op THIRD(a: T) -> T
+    cost  2
+"""
+OF_TABLE = """
+table known(f: op, weight: int):
+    THIRD 1
+def fourth(x) = third(x)
+pass p rewrite walk:
+    first: FIRST(x) -> x
+    second: SECOND(FIRST(x), y) -> SECOND[scale=2](y, x)
+    some[f: Some]: FIRST(f(x)) -> f(x)
+    every[f: Op]: FIRST(FIRST(f(x))) -> f(x)
+    anything: x -> second(x, x)
+        if x.op in Some
+    mask[T: Number]: FIRST(FIRST(FIRST(x:T))) -> x
+    calls: FIRST(FIRST(x)) -> fourth(x)
+    row: FIRST(SECOND(x, y)) -> x
+        if known[THIRD].weight == 1
+"""
+SECOND = {"second", "row", "anything"}
+EVERY = {"first", "second", "some", "every", "anything", "mask", "calls", "row"}
+OTHER = "op OTHER(a: T) -> T\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "before", "after", "again"),
+    [
+        ("", "", "", "", set()),
+        ("", "", "", OTHER, {"every"}),
+        ("", "", "", f"{OTHER}    class Some\n", {"some", "every", "anything"}),
+        ("", "", "", "op X(a: T) -> T\n", EVERY),  # `x` could be a call of it
+        ("", "", "", "class More = FIRST\n", set()),
+        ("", "", OTHER, "", EVERY),  # all ops have other numbers
+        ("", "", "", "dtype int32: kind int, bits 32\n", EVERY),
+        ("commutative", "closes", "", "", SECOND),
+        ("scale: int = 1", "other: int = 2, scale: int = 1", "", "", SECOND),
+        ("Some", "Same", "", "class Some = FIRST + THIRD\n", EVERY),
+        ("cost  2", "cost  3", "", "", {"calls", "row"}),
+        ("int8 + int16", "int8        ", "", "", {"mask"}),
+    ],
+)
+def test_the_words_of_the_op_table_decide(
+    old: str, new: str, before: str, after: str, again: set[str], compiled: list[str]
+) -> None:
+    """With another op table those rules are compiled again that asked for a word which means another thing in it."""
+    rules = parse_file(OF_TABLE, "a.rules")
+
+    def program(table: str, before: str = "", after: str = "") -> bytes:
+        texts = {"before.rules": before, "table.rules": table, "after.rules": after}
+        return compile_program([*(parse_file(text, path) for path, text in texts.items()), rules])
+
+    first = program(TABLE)
+    compiled.clear()
+    changed = TABLE.replace(old, new)
+    found = program(changed, before, after)
+    assert set(compiled) == again
+    assert program(TABLE) == first and set(compiled) == again
+    reuse._tables.clear()
+    assert program(changed, before, after) == found

@@ -12,6 +12,7 @@ from rulegrad.lang.checker.scope import Fields
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
 from rulegrad.lang.modules import own_names, plain
 from rulegrad.lang.optable import OpTable
+from rulegrad.lang.walk import calls_in, calls_of
 
 _OF_TABLE = (syntax.DtypeDeclaration, syntax.ClassDeclaration, syntax.OpDeclaration)
 DTYPE_FIELDS = ("bits", "mantissa", "exponent", "bias", "min", "max")
@@ -130,13 +131,36 @@ def _sound_ids(files: Sequence[syntax.File], sound: Sequence[syntax.File], table
     entries = [d for key, d in now.items() if key not in before and isinstance(d, _OF_TABLE)]
     if any(not _is_new_op(d, before.values()) for d in entries):
         return frozenset()  # what a rule says of a dtype or of an op is checked anew
+    added = frozenset(d.name for d in entries if isinstance(d, syntax.OpDeclaration))
     # `rewritten` looks into other rule sets
     is_extended = any(isinstance(d, syntax.Ruleset | syntax.Function) for key, d in before.items() if key not in now)
-    same = [d for file in sound if not (is_extended and "rewritten" in file.text) for d in file.declarations]
-    rules = [rule for d in same if isinstance(d, _OWNERS) for rule in d.rules]
-    if entries:  # a rule over a class of ops is checked for each of them
-        rules = [r for r in rules if all(table.resolve_generic(g.classes)[0] == "dtype" for g in r.generics)]
-    return frozenset(map(id, [*same, *rules]))
+    # where rules of both kinds stand in one set, which it is has changed
+    others = [d for key, d in now.items() if key not in before and isinstance(d, syntax.Ruleset)]
+    mixed = {d.name for d in others if len({isinstance(rule.template, syntax.Text) for rule in d.rules}) > 1}
+    found: list[syntax.Declaration | syntax.Rule] = []
+    for file in sound:
+        nests = is_extended and "rewritten" in file.text
+        for d in file.declarations:
+            if not (nests and any(calls_of((d,), "rewritten"))):
+                found.append(d)
+            for rule in d.rules if isinstance(d, _OWNERS) and d.name not in mixed else ():
+                if not (nests and _nests(rule)) and _ops_of(table, rule).isdisjoint(added):
+                    found.append(rule)
+    return frozenset(map(id, found))
+
+
+def _nests(rule: syntax.Rule) -> bool:
+    """Whether a rule calls `rewritten`, by itself."""
+    sides = (side for test in rule.tests for side in (test.left, test.right))
+    clauses = (x for clause in rule.clauses for x in (clause.expression, clause.of))
+    expressions = (rule.template, *clauses, *sides)
+    return any(x is not None and "rewritten" in calls_in(x) for x in expressions)
+
+
+def _ops_of(table: OpTable, rule: syntax.Rule) -> frozenset[str]:
+    """The ops that the variables of a rule range over: the rule is checked for each of them."""
+    ranges = (table.resolve_generic(generic.classes) for generic in rule.generics)
+    return frozenset().union(*(names for kind, names in ranges if kind == "op"))
 
 
 def _is_new_op(entry: syntax.Declaration, before: Iterable[syntax.Declaration]) -> bool:

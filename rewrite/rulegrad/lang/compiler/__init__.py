@@ -17,7 +17,7 @@ from rulegrad.lang.compiler.gathering import compile_gatherings
 from rulegrad.lang.compiler.op_code import OpTableCompiler
 from rulegrad.lang.compiler.reuse import spelling_rule
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
-from rulegrad.lang.compiler.scope import Declared, Library, problem
+from rulegrad.lang.compiler.scope import AskedTable, Declared, Library, problem
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.targets import limits
 from rulegrad.lang.walk import has_clause
@@ -46,7 +46,7 @@ def library_of(files: Sequence[syntax.File], rows: Mapping[str, tuple[syntax.Row
     declarations = [d for f in files for d in f.declarations]
     tables = [d for d in declarations if isinstance(d, syntax.Table)]
     return Library(
-        OpTable.from_declarations(declarations),
+        AskedTable.of(OpTable.from_declarations(declarations)),
         Declared({d.name: d for d in declarations if isinstance(d, syntax.Function)}),
         Declared({d.name: d for d in declarations if isinstance(d, syntax.Definition)}),
         Declared({d.name: d for d in declarations if isinstance(d, syntax.Extern)}),
@@ -87,7 +87,7 @@ class ProgramCompiler:
         self.library = library_of(files, target.rows if target is not None else {})
         self.target = target
         self.seed = seed
-        self.assembler = Assembler()
+        self.assembler = Assembler(self.library.table.ops)
         self.rules = RuleCompiler(self.library, self.assembler, TargetFacts.of(target), strict)
         declarations = [d for f in files for d in f.declarations]
         self.rulesets = {d.name: d for d in declarations if isinstance(d, syntax.Ruleset)}

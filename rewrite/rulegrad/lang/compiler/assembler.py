@@ -157,9 +157,14 @@ class Pooled(int):
 
 
 class Assembler:
-    """Collects the pools of a program; equal constants and op sets are stored once."""
+    """Collects the pools of a program; equal constants and op sets are stored once.
 
-    def __init__(self) -> None:
+    ops: all that there are.
+    """
+
+    def __init__(self, ops: Iterable[str] = ()) -> None:
+        self._ops = frozenset(ops)
+        self._every_op: Pooled | None = None
         self.constants: list[Any] = []
         self._constant_numbers: dict[Any, Pooled] = {}
         self.sets: list[tuple[str, ...]] = []
@@ -189,6 +194,12 @@ class Assembler:
             self._set_numbers[names] = Pooled.at(len(self.sets), "op_set", names)
             self.sets.append(tuple(sorted(names)))
         return self._set_numbers[names]
+
+    def every_op(self) -> int:
+        """The op set of all ops: in another program they may be others."""
+        if self._every_op is None:
+            self._every_op = Pooled.at(self.op_set(self._ops), "every_op")
+        return self._every_op
 
     def builtin(self, name: str) -> int:
         if name not in self._builtin_numbers:

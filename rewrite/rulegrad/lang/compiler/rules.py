@@ -47,7 +47,7 @@ class RuleCompiler:
     dispatched: ClassVar[bool] = True  # code need not test what the dispatch has looked at
 
     def __post_init__(self) -> None:
-        self._kept = reuse.kept_rules(self.library) if self.dispatched else reuse.Kept(reuse.Table.of(self.library))
+        self._kept = (reuse.kept_rules if self.dispatched else reuse.alone)(self.library)
 
     def emitter(self, generics: Generics) -> Emitter:
         """What the code of one alternative is put together with."""
@@ -186,7 +186,7 @@ class RuleCompiler:
         """The ops of a pattern that is not an op's."""
         symbols = symbols_of(e, x, root=True)
         if symbols is None:
-            return self.assembler.op_set(frozenset(self.library.table.ops))
+            return self.assembler.every_op()
         return self.assembler.op_set(frozenset(name.split(" ")[0] for name in symbols))
 
     def _dtypes(self, e: Emitter, x: syntax.Expression) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from rulegrad.errors import RuleError
@@ -12,6 +13,8 @@ from rulegrad.lang.builtins import BUILTINS, RENDER, RULE
 from rulegrad.lang.compiler.assembler import OPCODES, Assembler
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.optable import OpTable
+from rulegrad.lang.step_text import Form
+from rulegrad.lang.steps import forms_of
 
 REGISTERS = 250
 
@@ -34,11 +37,14 @@ Declaration = TypeVar("Declaration")
 
 
 class Declared(dict[str, Declaration]):
-    """Declarations by name, and the names that were asked for: what is compiled depends on what these stand for."""
+    """Declarations by name, and the names that were asked for: what is compiled depends on what these stand for.
 
-    def __init__(self, declarations: Mapping[str, Declaration]) -> None:
+    asked: where several of these keep them together.
+    """
+
+    def __init__(self, declarations: Mapping[str, Declaration], asked: set[str] | None = None) -> None:
         super().__init__(declarations)
-        self.asked: set[str] = set()
+        self.asked: set[str] = set() if asked is None else asked
 
     def __contains__(self, name: object) -> bool:
         self.asked.add(str(name))
@@ -54,11 +60,44 @@ class Declared(dict[str, Declaration]):
         return super().get(name, default)
 
 
+@dataclass(frozen=True)
+class AskedTable(OpTable):
+    """An op table, and the words that it was asked for: ops as they are and in calls, dtypes, classes, steps.
+
+    Dtypes are taken to be the same: masks of them are numbers.
+    """
+
+    asked: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, table: OpTable) -> AskedTable:
+        """The same table, which nobody has asked yet."""
+        asked: set[str] = set()
+        ops, dtypes = Declared(table.ops, asked), Declared(table.dtypes, asked)
+        return cls(ops, dtypes, Declared(table.op_classes, asked), Declared(table.dtype_classes, asked), asked)
+
+    @cached_property
+    def by_function_name(self) -> dict[str, str]:
+        """As of any op table."""
+        return Declared({name.lower(): name for name in self.ops}, self.asked)
+
+    @cached_property
+    def forms(self) -> dict[str, Form]:
+        """As of any op table."""
+        return Declared(forms_of(self), self.asked)
+
+    def declared_order(self, names: Iterable[str]) -> list[str]:
+        """As of any op table; the order follows from where each of these is."""
+        wanted = list(names)
+        self.asked.update(wanted)
+        return super().declared_order(wanted)
+
+
 @dataclass(slots=True)
 class Library:
     """All declarations that rules may refer to."""
 
-    table: OpTable
+    table: AskedTable
     functions: Declared[syntax.Function]
     definitions: Declared[syntax.Definition]
     externs: Declared[syntax.Extern]

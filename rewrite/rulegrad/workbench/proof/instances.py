@@ -13,7 +13,7 @@ from rulegrad._core import UOp
 from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.scope import Declared, Library
+from rulegrad.lang.compiler.scope import AskedTable, Declared, Library
 from rulegrad.lang.notation import CHAIN_OPS, op_of
 from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes
@@ -82,7 +82,7 @@ class Generator:
         """What `{...}` in a pattern is; without z3, which evaluates it, there is no graph for the pattern."""
         names = {n: v.attrs["value"] for n, v in self.names.items() if isinstance(v, UOp) and v.op == "CONST"}
         names |= {n: DtypeName(self.choice[u.root()]) for n, u in self.dtypes.variables.items()}
-        library = Library(self.table, Declared({}), Declared({}), Declared({}))
+        library = Library(AskedTable.of(self.table), Declared({}), Declared({}), Declared({}))
         try:
             from rulegrad.workbench.proof.encoding import Encoding  # late: z3 is optional
             from rulegrad.workbench.proof.evaluation import Evaluation  # late: z3 is optional
