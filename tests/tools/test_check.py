@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad import engine
+from rulegrad import config, engine
 from rulegrad.__main__ import main
+from rulegrad.engine.sources import our_files, our_sources
 from rulegrad.lang.diagnostics import Diagnostic
+from rulegrad.workbench.diagnosis.afresh import in_force_too_late
 from rulegrad.workbench.rule_tests import Case, RuleTests
 from rulegrad.workbench.tools import check
 
@@ -30,6 +32,17 @@ def test_our_rules_are_clean(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert capsys.readouterr().out == "no problems\n"
     assert status == 0
     assert [case.place for case in run] == [case.place for case in RuleTests(engine.loaded().sources.files).cases]
+
+
+def test_one_of_our_files_is_no_users() -> None:
+    """Not even where it declares ops, which a user's file has in force from the start."""
+    (ops,) = [path for path in our_files() if path.name == "ops.rules"]
+    assert not in_force_too_late([ops])
+    with config(rules=[ops]):
+        texts, user = check._texts([ops])
+        assert user == frozenset() and [path for path, _ in texts] == [path for path, _ in our_sources().texts]
+        files, found, mine = check.checked(texts, user, [ops])
+    assert files and not found and [file.path for file in mine] == ["rules/ops/ops.rules"]
 
 
 def test_a_users_file_for_one_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -185,8 +185,9 @@ def our_sources() -> Sources:
 
 def read_sources() -> Sources:
     """The files as they are now. Raises RuleError for one that cannot be read."""
-    users, numbers, ours = user_files(), measured.files(), our_files()
-    others = [path for path in dict.fromkeys((*numbers, *users)) if path not in ours]
+    numbers, ours = measured.files(), our_files()
+    users = [path for path in user_files() if path not in ours]  # who names one of ours, adds nothing
+    others = dict.fromkeys((*numbers, *users))
     texts: list[tuple[str, str | Path]] = [(shown(path), path) for path in ours]
     texts += [(shown(path), _read(path)) for path in others]
     return Sources(texts, frozenset(map(shown, users)), frozenset(map(shown, numbers)))

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rulegrad.engine.sources import declares_ops, user_files
+from rulegrad.engine.sources import declares_ops, our_files, user_files
 
 
 def in_force_too_late(files: Sequence[Path]) -> bool:
     """Whether one of these files declares ops or dtypes, and is not in force from the start."""
-    known = {path.resolve() for path in user_files()}
+    known = {path.resolve() for path in (*our_files(), *user_files())}
     return any(path.resolve() not in known and declares_ops(path) for path in files)
 
 
