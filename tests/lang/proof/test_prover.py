@@ -14,7 +14,7 @@ RIGHT = """
             if b > 0
         wraps[T: FixedInt]: (x:T + a:const) + b:const -> x + {eval(ADD, T, [a, b])}
         machine: x:int8 // 4 -> x >> 2
-        powers[T: Int]: x:T % c:const -> x & {c - 1}
+        powers[T: {int8, uint16, index}]: x:T % c:const -> x & {c - 1}
             if is_pow2(c)
         interval[T: Int]: max(x:T, y) -> x
             if vmin(x) >= vmax(y)
