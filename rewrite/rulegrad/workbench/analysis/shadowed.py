@@ -7,7 +7,7 @@ from rulegrad.lang.diagnostics import place
 from rulegrad.lang.walk import expressions_in
 from rulegrad.workbench.analysis.findings import Findings, head
 from rulegrad.workbench.analysis.generality import canonical, conditions, covers
-from rulegrad.workbench.analysis.laboratory import Laboratory, PassRules, Subject
+from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 
 
 class Shadows:
@@ -16,6 +16,8 @@ class Shadows:
     def __init__(self) -> None:
         self._shadowed: dict[tuple[str, syntax.Span], dict[syntax.Span, Subject]] = {}
         self._subjects: dict[tuple[str, syntax.Span], Subject] = {}
+        #: by the list of rules and one of these, the others that do not shadow it, for a target that has both
+        self._apart: dict[tuple[str, Key], set[Key]] = {}
 
     def add(self, laboratory: Laboratory) -> None:
         """Looks at the passes, rule sets, functions, actions and what passes gather, of one target."""
@@ -25,14 +27,19 @@ class Shadows:
                 if later.rule not in laboratory.asked:
                     continue
                 shadows = {}
+                apart = self._apart.setdefault((of.name, later.key), set())
                 # ours may come after a user's that says the same
                 ours = [s for s in of.subjects[place_in_pass:] if s.rule not in laboratory.asked and _alike(s, later)]
                 for earlier in (*of.subjects[:place_in_pass], *ours):
+                    if earlier.key in apart:
+                        continue
                     pair = (earlier.number, later.number)
                     if pair not in known:
                         known[pair] = _shadows(laboratory, of, earlier, later)
                     if known[pair]:
                         shadows[earlier.rule.span] = earlier
+                    else:
+                        apart.add(earlier.key)
                 key = (of.name, later.rule.span)
                 if key in self._shadowed:
                     shadows = {span: s for span, s in self._shadowed[key].items() if span in shadows}
