@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import struct
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -154,3 +156,23 @@ def test_objects_of_classes_without_code_are_refused(tmp_path: Path) -> None:
     itself = b"c__torch__.mine\nModel\n)\x81q\x00}(" + text("first") + b"h\x00ub"
     with pytest.raises(FileError, match="a container that holds itself"):
         torch_load(script(tmp_path / "model.pt", itself))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says how much memory was in use")
+def test_an_archive_is_not_in_memory_twice(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="pip install torch")
+    path = tmp_path / "model.pt"
+    parts = {f"{place}": torch.ones(1 << 19) for place in range(24)}
+    torch.save({**parts, "tied": parts["0"], "half": parts["1"][: 1 << 18]}, path)
+    program = f"""
+import numpy as np, rulegrad as rg
+def most():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) << 10
+rg.Tensor([1.0], device="numpy").numpy()
+del (block := [np.ones(3 << 20)])[:]  # from now on the heap of C has blocks of this size
+before, state = most(), rg.load({str(path)!r}, map_location="numpy")
+assert all(one.sum().item() == len(one) for one in (state["tied"], state["half"], state["23"]))
+print((most() - before) / {len(parts) * 4 << 19})
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert float(found.stdout) < 1.5

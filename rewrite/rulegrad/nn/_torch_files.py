@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from rulegrad.errors import FileError, FileMissingError
+from rulegrad.nn._file_parts import read_bytes
 from rulegrad.nn._torch_legacy import LegacyFile, is_legacy
 from rulegrad.nn._torch_script import ScriptModule, constructors_of, state_of
 from rulegrad.nn._torch_values import TorchFile, whole_values
@@ -98,13 +99,17 @@ class _Archive(TorchFile):
                 self.storages[key] = np.frombuffer(self.read(info.filename), np.uint8)
         return whole_values(self.storages[key], dtype, is_big_endian=self.is_big_endian)
 
+    def let_go(self, key: str) -> None:
+        """The values of a storage are read again, should they be asked for again."""
+        self.storages.pop(key, None)
+
     def _stored(self, info: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
         self.take(info.file_size)
         with self.path.open("rb") as file:
             file.seek(info.header_offset)
             header = file.read(_LOCAL_HEADER)
             file.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little"), os.SEEK_CUR)
-            found = np.fromfile(file, np.uint8, min(info.file_size, self.path.stat().st_size))
+            found = read_bytes(file, min(info.file_size, self.path.stat().st_size))
         if len(found) != info.file_size:
             raise self.damaged(f"{info.filename} ends early")
         return found

@@ -15,6 +15,7 @@ import numpy as np
 
 from rulegrad.errors import FileError
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.nn._file_parts import read_bytes
 from rulegrad.nn._torch_values import StorageReference, TorchFile, whole_values
 
 _MAGIC: Final = 0x1950A86A20F9469CFC6C
@@ -61,6 +62,10 @@ class LegacyFile(TorchFile):
         view = described[5] if len(described) > 5 else None
         return found if view is None else found._replace(offset=int(view[1]))
 
+    def let_go(self, key: str) -> None:
+        """The values of a storage are read again, should they be asked for again."""
+        self._storages.pop(key, None)
+
     def _find_storages(self, keys: Any) -> None:
         if not isinstance(keys, list):
             raise self.damaged(f"a {type(keys).__name__} where the list of its storages belongs")
@@ -84,7 +89,7 @@ class LegacyFile(TorchFile):
             self.take(nbytes)
             with self.path.open("rb") as file:
                 file.seek(begin)
-                self._storages[key] = np.fromfile(file, np.uint8, nbytes)
+                self._storages[key] = read_bytes(file, nbytes)
             if len(self._storages[key]) != nbytes:
                 raise self.damaged(f"its storage {key} ends early")
         return whole_values(self._storages[key], dtype)

@@ -58,6 +58,10 @@ class TorchFile(ABC):
     def storage(self, key: str, dtype: str) -> np.ndarray[Any, Any]:
         """The values of a storage: (elements,)."""
 
+    @abstractmethod
+    def let_go(self, key: str) -> None:
+        """A tensor has all values of a storage, so that they need not be kept for others."""
+
     def take(self, nbytes: int) -> None:
         """Counts what is made of the file."""
         self._bytes_left -= nbytes
@@ -121,6 +125,8 @@ class TorchFile(ABC):
         if 0 in sizes:
             return Tensor(np.empty(sizes, values.dtype), device=self.device)
         steps = [s * values.itemsize for s in strides]
+        if math.prod(sizes) == len(values):
+            self.let_go(storage.key)
         return Tensor(
             np.lib.stride_tricks.as_strided(values[offset:], sizes, steps, writeable=False), device=self.device
         )
