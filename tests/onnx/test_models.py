@@ -116,3 +116,28 @@ def test_errors_name_the_node() -> None:
         rg.onnx.load(b"no model")
     with pytest.raises(FileMissingError):
         rg.onnx.load("missing.onnx")
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_loops_collect_what_their_body_declares(steps: int) -> None:
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["go_on"]),
+            helper.make_node("Add", ["state", "x"], ["next"]),
+            helper.make_node("Unsqueeze", ["step", "axes"], ["row"]),
+            helper.make_node("ReduceSum", ["next"], ["total"], keepdims=0),
+        ],
+        "body",
+        [info("step", INT64, []), info("go", 9, []), info("state", FLOAT, [2])],
+        [info("go_on", 9, []), info("next", FLOAT, [2]), info("row", INT64, [1]), info("total", FLOAT, [])],
+        [numpy_helper.from_array(np.array([0]), "axes")],
+    )
+    nodes = [helper.make_node("Loop", ["count", "", "x"], ["last", "rows", "totals"], body=body)]
+    model = rg.onnx.load(
+        made(nodes, {"x": [2]}, ["last", "rows", "totals"], {"count": np.array(steps)}), device="numpy"
+    )
+    last, rows, totals = model(np.array([1, 2], np.float32))
+    assert last.tolist() == [1.0 * (steps + 1), 2.0 * (steps + 1)]
+    assert rows.shape == (steps, 1) and np.dtype(str(rows.dtype)) == np.int64
+    assert totals.shape == (steps,) and totals.tolist() == [3.0 * (step + 2) for step in range(steps)]

@@ -9,6 +9,7 @@ import numpy as np
 
 from rulegrad.onnx import _table as table
 from rulegrad.onnx._graph import Call, Graph
+from rulegrad.onnx._package import package
 from rulegrad.onnx._table import Value, op
 from rulegrad.tensor.tensor import Tensor
 
@@ -33,14 +34,20 @@ def loop(call: Call, most: Value, condition: Value, *state: Value, body: Graph) 
         going, carried = _truth(found[0]), found[1 : 1 + len(state)]
         rows.append(found[1 + len(state) :])
         place += 1
-    return (*carried, *stacked(call, rows, len(body.outputs) - 1 - len(state)))
+    collected = 1 + len(state)
+    return (*carried, *(stacked(call, rows, body.types[collected:]) if rows else map(_nothing, body.types[collected:])))
 
 
-def stacked(call: Call, rows: Sequence[Sequence[Value]], count: int, axes: Sequence[int] = ()) -> list[Value]:
-    """The values of each step, along a new axis."""
-    if not rows:
-        return [np.zeros((0,), np.float32)] * count
-    return [joined(call, [row[place] for row in rows], axes[place] if axes else 0, True) for place in range(count)]
+def _nothing(kind: Any) -> Value:
+    """What a loop without a step collects: no element, of the type that its body declares; sizes not said are 0."""
+    tensor = kind.tensor_type
+    dtype = package().helper.tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else np.float32
+    return np.zeros((0, *(one.dim_value for one in tensor.shape.dim)), dtype)
+
+
+def stacked(call: Call, rows: Sequence[Sequence[Value]], outputs: Sequence[Any]) -> list[Value]:
+    """The values of each step, along a new first axis, for each of the outputs."""
+    return [joined(call, [row[place] for row in rows], 0, True) for place in range(len(outputs))]
 
 
 def joined(call: Call, parts: Sequence[Value], axis: int, new_axis: bool) -> Value:
@@ -62,7 +69,7 @@ def scan_8(
     batches = []
     for place in range(inputs[0].shape[0]):
         batches.append(_scan(call, [one[place] for one in inputs], body, num_scan_inputs, directions, None, None, None))
-    return tuple(stacked(call, batches, len(body.outputs)))
+    return tuple(stacked(call, batches, body.outputs))
 
 
 @op("Scan", since=9, raw=True)

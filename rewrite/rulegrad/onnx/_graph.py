@@ -274,6 +274,7 @@ class Graph(Unchanging):
 
     def __init__(self, proto: Any, model: Opsets) -> None:
         self._take(proto.node, [one.name for one in proto.input], [one.name for one in proto.output], model)
+        self.types = [one.type for one in proto.output]  # as the file declares them
         self.constants.update({one.name: array_of(one, model.folder) for one in proto.initializer})
 
     @classmethod
