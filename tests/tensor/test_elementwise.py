@@ -197,3 +197,17 @@ def test_two_devices_do_not_mix(device):
     assert (here + there.to(device)).item() == 2.0
     # A constant has no device of its own.
     assert (there + Tensor(1.0)).device == "numpy"
+
+
+@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint64"])
+def test_a_negative_mask_has_its_last_bits_for_unsigned_integers(name: str, dtype: str) -> None:
+    x = np.array([0, 5, 77, 255], dtype)
+    for mask in (-1, -8, -32, ~0x80):
+        number = int(np.array(mask).astype(dtype))
+        expected = getattr(np, name)(x, np.array(number, dtype))
+        found = getattr(Tensor(x), name)(mask)
+        assert str(found.dtype) == dtype and np.array_equal(found.numpy(), expected)
+    assert (-8 & Tensor(x)).tolist() == (x & np.array(int(np.array(-8).astype(dtype)), dtype)).tolist()
+    with pytest.raises(DtypeError, match="does not fit"):
+        getattr(Tensor(x), name)(-(2**70))

@@ -12,6 +12,7 @@ from rulegrad.tensor.operands import as_operand, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
+    from rulegrad.ir.dtype import DType
     from rulegrad.tensor.operands import Operand
     from rulegrad.tensor.tensor import Tensor
 
@@ -23,12 +24,22 @@ def _bitwise(self: Tensor, op: str, other: Operand, name: str, swapped: bool = F
         dtype = int64 if is_weak_scalar(other) else int8
     if dtype.is_inexact:
         raise DtypeError(f"{name}: the operands promote to {dtype}, which has no bits to combine; cast to an integer")
+    if op in ("AND", "OR", "XOR"):
+        other = _bits(other, dtype)
     return binary(self, op, other, name, swapped, dtype)
+
+
+def _bits(number: Any, dtype: DType) -> Any:
+    """What a negative Python int means for unsigned integers: its last bits, so that `x & ~7` clears three."""
+    unsigned = dtype.numpy is not None and dtype.numpy.kind == "u"
+    if unsigned and type(number) is int and -(1 << (bits := 8 * dtype.itemsize)) <= number < 0:
+        return number & ((1 << bits) - 1)
+    return number
 
 
 @built_once
 def bitwise_and(self: Tensor, other: Operand) -> Tensor:
-    """`self & other`; logical and of bools.
+    """`self & other`; logical and of bools. A negative number has its last bits for unsigned integers: `x & ~7`.
 
     >>> Tensor([5, 6]).bitwise_and(3).tolist()
     [1, 2]
