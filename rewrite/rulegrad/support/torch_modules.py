@@ -18,6 +18,10 @@ activation adaptive batchnorm channelshuffle container conv distance dropout fla
 module normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils
 """
 _OPTIMIZERS: Final = "adadelta adagrad adam adamw asgd nadam optimizer radam rmsprop rprop sgd"
+_QUANTIZED: Final = """
+ao.nn.quantized ao.quantization ao.quantization.quantize ao.quantization.stubs nn.quantized quantization
+"""
+_SYMBOLIC: Final = "helper " + " ".join(f"opset{version}" for version in range(7, 21))
 _DATA: Final = "_utils _utils.collate dataset distributed sampler"
 _DISTRIBUTIONS: Final = """
 bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet distribution exp_family exponential
@@ -29,6 +33,8 @@ studentT transformed_distribution uniform von_mises weibull wishart
 #: By the name of a module of `torch`: the modules of rulegrad that have its names, the first one first.
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "accelerator": ("pytorch.accelerator",),
+    **dict.fromkeys(("ao", "ao.nn"), ()),
+    **dict.fromkeys(_QUANTIZED.split(), ("pytorch.quantization",)),
     "autograd": ("pytorch.autograd", "pytorch.anomalies"),
     "autograd.anomaly_mode": ("pytorch.anomalies",),
     "autograd.function": ("pytorch.autograd",),
@@ -77,6 +83,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     **{f"nn.parallel.{name}": ("nn._parallel",) for name in ("data_parallel", "distributed")},
     "nn.utils.fusion": ("nn.utils._fusion",),
     "nn.utils.rnn": ("pytorch.sequences",),
+    **{f"onnx.symbolic_{name}": ("pytorch.symbolics",) for name in _SYMBOLIC.split()},
     **{f"optim.{name}": ("optim", "pytorch.bases") for name in _OPTIMIZERS.split()},
     "overrides": ("pytorch.overrides",),
     "profiler": ("pytorch.profiler",),
