@@ -16,7 +16,7 @@ _NormBase = _Running
 _params_t = params_t = ParamsT = Any
 #: What stands in `defaults` for an option that has to be given.
 required = object()
-Device = _size = _size_2_t = _int = _dtype = Number = Any
+Device = _device = _size = _size_2_t = _int = _dtype = Number = Any
 
 
 class _Loss(Module):

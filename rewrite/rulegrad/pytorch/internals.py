@@ -10,6 +10,7 @@ from rulegrad.ir.dtype import DType
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = [
+    "DisableTorchFunctionSubclass",
     "DispatchKey",
     "DispatchKeySet",
     "_disabled_torch_function_impl",
@@ -46,6 +47,21 @@ class DispatchKey(enum.Flag):
 
 #: A set of such keys; `DispatchKeySet(key) | DispatchKeySet(other)` is one of two.
 DispatchKeySet = DispatchKey
+
+
+class DisableTorchFunctionSubclass:
+    """A block in which no class takes over what functions do: none does anywhere.
+
+    >>> with DisableTorchFunctionSubclass():
+    ...     Tensor([1.0]).exp().shape
+    (1,)
+    """
+
+    def __enter__(self) -> None:
+        """Nothing is to be done."""
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is to be undone."""
 
 
 class _nn:  # noqa: N801  (PyTorch's name)
