@@ -62,7 +62,7 @@ def test_parts_that_can_be_quantized_compute_in_floats() -> None:
     assert np.array_equal(block(x).numpy(), (x + block.linear(x)).relu().numpy())
     assert np.array_equal(quantization.QuantWrapper(nn.Identity())(x).numpy(), x.numpy())
     ours, theirs = rg.nn.quantized.FloatFunctional(), torch.ao.nn.quantized.FloatFunctional()
-    a, b = np.float32([[1, -2], [3, 4]]), np.float32([[0.5, 1], [-5, 2]])
+    a, b = np.array([[1, -2], [3, 4]], np.float32), np.array([[0.5, 1], [-5, 2]], np.float32)
     for name, second in [
         ("add", b),
         ("mul", b),
