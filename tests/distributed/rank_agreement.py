@@ -24,6 +24,8 @@ def main(what: str) -> None:
     model = data_parallel(nn.Linear(4, 3), mesh)
     rows = 5 if what == "shapes" and is_other else 6
     x = shard(np.ones((rows, 4), np.float32), mesh, data=0)
+    if what == "tensors":
+        x = Tensor.ones(5 if is_other else 6, 4).shard(mesh, data=0)
     total = model(x).dropout(0.5, training=True).mean().item()
     sys.stdout.write(f"{total} {Tensor.rand(3).tolist()}\n")  # as one, or ranks mix their lines
 

@@ -40,6 +40,10 @@ REFUSED = {
         "rank 0 shard of float32 (6, 4) along {'data': 0}\n",
         "rank 1 shard of float32 (5, 4) along {'data': 0}\n",
     ),
+    "tensors": (
+        "rank 0 shard of float32 (6, 4) along {'data': 0}\n",
+        "rank 1 shard of float32 (5, 4) along {'data': 0}\n",
+    ),
     "meshes": ("rank 0 a mesh of {'a': 2, 'b': 1}\n", "rank 1 a mesh of {'a': 1, 'b': 2}\n"),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,16 @@ def test_axes_that_do_not_exist() -> None:
         shard([1.0], MESH, model=0)
     with pytest.raises(ShapeError, match="data=1: a tensor of 1 axes has no axis 1 to split"):
         shard([1.0], MESH, data=1)
+    with pytest.raises(CommunicationError, match="the mesh has no axis 'model'"):
+        Tensor([1.0]).shard(MESH, model=0)
+    with pytest.raises(ShapeError, match="data=-2: a tensor of 1 axes has no axis -2 to split"):
+        Tensor([1.0]).shard(MESH, data=-2)
+
+
+@pytest.mark.parametrize("x", [[1.0], Tensor([1.0], device="numpy")])
+def test_what_is_no_mesh(x: Any) -> None:
+    with pytest.raises(CommunicationError, match=r"^shard: give a rulegrad.distributed.Mesh, as .*, not 2$"):
+        shard(x, 2, data=0)  # type: ignore[arg-type]
 
 
 def test_tensors_that_are_elsewhere() -> None:

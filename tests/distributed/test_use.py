@@ -25,6 +25,21 @@ def parts() -> Tensor:
     return shard(A, MESH, data=0)
 
 
+# ---- placing ----
+
+
+def test_a_tensor_is_split_and_gathered_by_its_method() -> None:
+    x = Tensor(A, device=MESH.device, requires_grad=True)
+    split = x.shard(MESH, data=-1)
+    assert placement(split, MESH) == {"data": 1} and split.tolist() == A.tolist()
+    whole = split.shard(MESH)
+    assert placement(whole, MESH) == {} and whole.tolist() == A.tolist()
+    (split * shard(A, MESH, data=1)).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == A.tolist()
+    moved = Tensor(A, device="numpy").shard(MESH, data=0)
+    assert placement(moved, MESH) == {"data": 0} and moved.device == MESH.device and moved.tolist() == A.tolist()
+
+
 # ---- copies and files ----
 
 

@@ -7,13 +7,14 @@ from contextlib import ContextDecorator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rulegrad.distributed._mesh import Mesh, devices_along, shard
+from rulegrad.distributed._mesh import Mesh, devices_along
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor import Tensor
 from rulegrad.tensor.attention import choose_attention
 from rulegrad.tensor.custom_gradient import placeholder
 from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.placing import placed
 
 if TYPE_CHECKING:
     from rulegrad.tensor.attention import Attention
@@ -128,7 +129,7 @@ class _Ring:
         scores = queries @ pairs[..., : self.width].mT
         if not self.is_causal:
             return scores
-        own = shard(Tensor.arange(self.count, device=self.mesh.device), self.mesh, **{self.axis: 0}).reshape(-1, 1)
+        own = placed(Tensor.arange(self.count, device=self.mesh.device), self.mesh, {self.axis: 0}).reshape(-1, 1)
         within = Tensor.arange(self.length, device=self.mesh.device)
         seen = (own - turn) % self.count * self.length + within
         return ((own * self.length + within).unsqueeze(2) >= seen.unsqueeze(1)).where(scores, -math.inf)

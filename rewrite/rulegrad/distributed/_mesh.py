@@ -12,11 +12,12 @@ from rulegrad.communication import world
 from rulegrad.communication.collective import place_of
 from rulegrad.communication.meshes import check_mesh, world_of
 from rulegrad.errors import CommunicationError, ShapeError
-from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import devices as named
 from rulegrad.runtime.buffer import Buffer, Parts
 from rulegrad.tensor import Tensor
 from rulegrad.tensor.generators import default_generator
+from rulegrad.tensor.placing import check_is_mesh, placement_text
 from rulegrad.tensor.storage import upload_in_parts, uploaded
 
 
@@ -53,7 +54,7 @@ class Mesh:
         check_mesh(self.sizes, self.device)
         if devices is not None:
             named.get(self.device)
-        world_of(self.device).expect_same(f"a mesh of {dict(axes)}")
+        self.expect_same(f"a mesh of {dict(axes)}")
         default_generator.start_with_ranks()
 
     @property
@@ -91,6 +92,13 @@ class Mesh:
             found.append(-1 if axis is None or size == 1 else axis % rank)
         return tuple(found)
 
+    def expect_same(self, what: str) -> None:
+        """All ranks call it, and go on: where they do not all give the same, what follows is a CommunicationError.
+
+        >>> Mesh({"data": 2}, device="numpy*2").expect_same("the same learning rate, 0.1")
+        """
+        world_of(self.device).expect_same(what)
+
     def __repr__(self) -> str:
         axes = ", ".join(f"{name!r}: {size}" for name, size in zip(self.names, self.sizes, strict=True))
         return f"Mesh({{{axes}}}, device={self.device!r})"
@@ -106,28 +114,23 @@ def devices_along(mesh: Mesh, axis: str, name: str) -> int:
 def shard(x: Any, mesh: Mesh, **axes: int | None) -> Tensor:
     """A tensor of the same values that is split along axes of a mesh: `shard(x, mesh, data=0, model=1)`.
 
-    Along axes of the mesh that are not named all devices have all of it; `shard(x, mesh)` gathers. Of an array or a
-    list only the device's own part is uploaded: all ranks give the same. Differentiable. Raises ShapeError for an axis
-    that x has not, CommunicationError for one that the mesh has not; what follows raises it where the arrays of ranks
-    have other shapes or dtypes.
+    Along axes of the mesh that are not named all devices have all of it; `shard(x, mesh)` gathers. Of a tensor it is
+    its method `shard`; of an array or a list only the device's own part is uploaded: all ranks give the same. Raises
+    ShapeError for an axis that x has not, CommunicationError for one that the mesh has not; what follows raises it
+    where what ranks give has other shapes or dtypes.
 
     >>> mesh = Mesh({"data": 2}, device="numpy*2")
     >>> x = shard([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], mesh, data=0)
     >>> x.sum(0).tolist(), placement(x, mesh)
     ([9.0, 12.0], {'data': 0})
     """
-    if not isinstance(x, Tensor):
-        return _uploaded(Tensor(x, device="numpy").numpy(), mesh, axes)
-    numbers = mesh.numbers(axes, x.ndim)
-    if x.device != mesh.device:
-        x = x.to(mesh.device)
-    placed: Tensor = x._result(UOp("REDISTRIBUTE", (x.uop,), mesh=mesh.sizes, placement=numbers))
-    return placed
+    check_is_mesh(mesh, "shard")
+    return x.shard(mesh, **axes) if isinstance(x, Tensor) else _uploaded(Tensor(x, device="numpy").numpy(), mesh, axes)
 
 
 def _uploaded(array: np.ndarray[Any, Any], mesh: Mesh, axes: Mapping[str, int | None]) -> Tensor:
     parts = Parts(array.shape, mesh.sizes, mesh.numbers(axes, array.ndim))
-    world_of(mesh.device).expect_same(f"shard of {array.dtype} {array.shape} along {dict(axes)}")
+    mesh.expect_same(placement_text(as_dtype(array.dtype), array.shape, axes))
     if max(parts.placement) < 0:
         return Tensor(array, device=mesh.device)
     buffer = upload_in_parts(array, parts, mesh.device)

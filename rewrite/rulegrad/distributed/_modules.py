@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from rulegrad.communication.meshes import world_of
-from rulegrad.distributed._mesh import Mesh, devices_along, placement, shard
+from rulegrad.distributed._mesh import Mesh, devices_along, placement
 from rulegrad.errors import CommunicationError, ShapeError
 from rulegrad.nn import Embedding, Linear, Module
 from rulegrad.tensor import Tensor
+from rulegrad.tensor.placing import placed
 
 #: What ranks compare of modules, by a hash.
 PARAMETERS: Final = (
@@ -79,7 +80,7 @@ def shard_parameters(module: AnyModule, mesh: Mesh, plan: Mapping[str, Mapping[s
 
 def _split(parameter: Tensor, mesh: Mesh, axes: Mapping[str, int | None]) -> None:
     """Keeps the device's own part of a parameter only; the tensor stays the same object."""
-    parts = shard(parameter.detach(), mesh, **{**placement(parameter, mesh), **axes}).realize()
+    parts = placed(parameter.detach(), mesh, {**placement(parameter, mesh), **axes}).realize()
     parameter._replace(parts)
     parameter.realize()
 
@@ -144,7 +145,7 @@ class FullySharded(Module):
         kept = [(layer, name, getattr(layer, name)) for layer, name in own]
         try:
             for layer, name, parameter in kept:
-                object.__setattr__(layer, name, shard(parameter, self._mesh))
+                object.__setattr__(layer, name, placed(parameter, self._mesh, {}))
             return self.module(*arguments, **named)
         finally:
             for layer, name, parameter in kept:

@@ -24,6 +24,7 @@ from rulegrad.nn.parameter import Parameter, mark
 from rulegrad.nn.utils import checkpoint
 from rulegrad.tensor import Tensor
 from rulegrad.tensor.mapping import vmap
+from rulegrad.tensor.placing import placed
 
 #: Stands for the number of a block in the names of parameters that have all blocks' values.
 EVERY = "*"
@@ -77,7 +78,7 @@ class Pipeline(Module):
         shape = (x.shape[0] // many, many, *x.shape[1:])
         rows = run(Tensor.reshape, x, shape) if x.requires_grad else x.reshape(shape)
         ready = [rows[:, k].unsqueeze(0) for k in range(many)]
-        place = shard(Tensor.arange(stages, device=self._mesh.device), self._mesh, **{self._axis: 0})
+        place = placed(Tensor.arange(stages, device=self._mesh.device), self._mesh, {self._axis: 0})
         place = place.reshape(stages, *(1,) * x.ndim)
         # All stages begin with values like any others: of a nan in what is not used there would be one in a gradient.
         # A choice by the place is in parts, as the place is.

@@ -35,6 +35,7 @@ from rulegrad.tensor import (
     movement,
     normalization,
     padding,
+    placing,
     products,
     protocols,
     random,
@@ -101,6 +102,7 @@ class Tensor(FactMethods, LayerMethods):
     cuda = values.cuda
     pin_memory = share_memory_ = to_dense = resolve_conj = resolve_neg = values.itself
     assign = values.assign
+    shard = placing.shard
 
     # dtypes
     cast = astype = casts.cast
