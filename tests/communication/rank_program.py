@@ -64,6 +64,10 @@ def large(world: MpiWorld) -> None:
 def main(what: str) -> None:
     if what == "rules":
         config.rules_off = ["algebra.zero"] if os.environ["PMI_RANK"] == "1" else []
+    if what == "settings":
+        config.default_dtype = "float64" if os.environ["PMI_RANK"] == "1" else "float32"
+        config.longest_graph = 7 if os.environ["PMI_RANK"] == "1" else 8
+        config.debug = int(os.environ["PMI_RANK"])  # which may differ
     if what == "device":
         config.device = "numpy" if os.environ["PMI_RANK"] == "1" else "c"
     world = communication.world()

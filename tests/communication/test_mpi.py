@@ -158,21 +158,34 @@ def test_ranks_that_are_killed_at_the_same_time() -> None:
 
 
 @needs_mpi
-def test_without_the_launcher_too() -> None:
-    done = launched("-n", "2", sys.executable, str(PROGRAM), "raise", starter=(launch.mpiexec(),))
-    assert done.returncode == 1
-    assert done.stderr.count("rulegrad: rank 1 of 2 failed; all ranks are ended:\nTraceback") == 1, done.stderr
+@pytest.mark.parametrize(
+    ("what", "status", "text"),
+    [("raise", 1, "Traceback"), ("leave", 7, "it ended by os._exit(7)"), ("leave well", 1, "it ended by os._exit(0)")],
+)
+def test_without_the_launcher_too(what: str, status: int, text: str) -> None:
+    done = launched("-n", "2", sys.executable, str(PROGRAM), what, starter=(launch.mpiexec(),))
+    assert done.returncode == status
+    assert done.stderr.count(f"rulegrad: rank 1 of 2 failed; all ranks are ended:\n{text}") == 1, done.stderr
 
 
 @needs_mpi
-@pytest.mark.parametrize(("what", "text"), [("rules", "off: algebra.zero"), ("device", "device numpy")])
-def test_ranks_that_run_something_else_are_refused(what: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "first", "second"),
+    [
+        ("rules", "setting rules_off=()", "setting rules_off=('algebra.zero',)"),
+        ("device", "device c", "device numpy"),
+        (
+            "settings",
+            "setting default_dtype='float32', setting longest_graph=8",
+            "setting default_dtype='float64', setting longest_graph=7",
+        ),
+    ],
+)
+def test_ranks_that_run_something_else_are_refused(what: str, first: str, second: str) -> None:
     done = launched(str(PROGRAM), what)
     assert done.returncode == 1
-    assert "what runs must be the same on all ranks, but there are:\n    ranks 0, 2: rulegrad " in done.stderr, (
-        done.stderr
-    )
-    assert text in done.stderr.partition("\n    rank 1: rulegrad ")[2]
+    said = f"what runs must be the same on all ranks, but there are:\n    ranks 0, 2: {first}\n    rank 1: {second}\n"
+    assert said in done.stderr, done.stderr
 
 
 COUNTED = """\

@@ -19,6 +19,12 @@ from rulegrad.support import forks
 #: Variables with the number of ranks, or of a rank in more than one process: of MPICH and Intel's MPI, Open MPI, SLURM.
 STARTED: Final = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
 
+#: Settings that decide what is computed, or which steps ranks take together; the others may differ.
+COMPARED: Final = (
+    "default_dtype", "rules_off", "rules_order", "rules_strict", "rules_limit", "check", "check_indices", "detect_nan",
+    "general_plans", "longest_graph",
+)  # fmt: skip
+
 _lock = forks.lock()
 _world: World | None = None
 _same = False  # whether the ranks have been compared
@@ -28,7 +34,8 @@ def world() -> World:
     """The ranks of this program: those that `mpiexec`, `python -m rulegrad launch` or `srun` started, else one.
 
     The first call on a rank is one that all ranks make: they compare what they run. Raises CommunicationError where
-    they have other rules, versions of rulegrad or Python, or kinds of devices, or where mpi4py is missing.
+    they have other rules, settings that decide what is computed, versions of rulegrad or Python, or kinds of devices,
+    or where mpi4py is missing.
 
     >>> world().size
     1
@@ -77,12 +84,15 @@ def started_ranks(environment: Mapping[str, str]) -> int:
 
 
 def identity() -> str:
-    """What must be the same on all ranks: rulegrad, Python, rules and the settings that choose among them, device."""
-    rules = engine.loaded().sources.text_key
-    off = ",".join(config.rules_off) or "none"
-    return (
-        f"rulegrad {__version__}, Python {platform.python_version()} ({sys.byteorder} endian), rules {rules} "
-        f"(off: {off}; strict: {config.rules_strict}), device {devices.default().partition(':')[0]}"
+    """What must be the same on all ranks, a line each: rulegrad, Python, rules, device, settings."""
+    return "\n".join(
+        (
+            f"rulegrad {__version__}",
+            f"Python {platform.python_version()} ({sys.byteorder} endian)",
+            f"rules {engine.loaded().sources.text_key}",
+            f"device {devices.default().partition(':')[0]}",
+            *(f"setting {name}={getattr(config, name)!r}" for name in COMPARED),
+        )
     )
 
 

@@ -19,6 +19,7 @@ _SAME_SECONDS: Final = 0.1  # failures that are known for longer are not of the 
 _HEAR_SECONDS: Final = 0.3  # how long a rank waits for other failures of that time
 _KILLED_SECONDS: Final = 10.0  # after which a rank that nobody has ended speaks itself
 _POLL_SECONDS: Final = 0.01
+_EXIT: Final = os._exit
 
 
 def watch(world: MpiWorld) -> None:
@@ -33,12 +34,20 @@ def watch(world: MpiWorld) -> None:
         else:
             fail(world, "".join(traceback.format_exception(kind, error, trace)), 1)
 
+    def leave(status: int) -> NoReturn:
+        if os.getpid() == process:
+            fail(world, f"it ended by os._exit({status})", status or 1)
+        _EXIT(status)
+
     sys.excepthook = failed
+    if not watched.is_watched():  # or its watcher sees this, and more
+        os._exit = leave
     atexit.register(lambda: _leave(world) if os.getpid() == process else None)
 
 
 def fail(world: MpiWorld, text: str, status: int) -> NoReturn:
     """Ends all ranks with a status, and this text once: of the lowest of the ranks that failed at the same time."""
+    os._exit = _EXIT
     others = _tell_failure(world)
     if others is None or (others and others[0] < world.rank):
         time.sleep(_KILLED_SECONDS)  # another rank speaks, and ends this one
@@ -70,6 +79,7 @@ def _leave(world: MpiWorld) -> None:
     """Tells the others that this rank has ended, and waits for them: those that wait for it are to say so."""
     with world.lock:
         world.control.tell("ended")
+    os._exit = _EXIT
     while len(world.control.ended) < world.size - 1:
         time.sleep(_POLL_SECONDS)
         with world.lock:

@@ -18,7 +18,7 @@ from rulegrad.communication.control import Control, place_of_main_thread
 from rulegrad.communication.counting import tally_of
 from rulegrad.communication.exchanges import About, exchanges_of
 from rulegrad.communication.mpi_steps import requests
-from rulegrad.communication.worlds import Work, check_arrays, different, named_ranks
+from rulegrad.communication.worlds import Work, check_arrays, different, named_ranks, not_the_same
 from rulegrad.config import config
 from rulegrad.errors import CommunicationError
 from rulegrad.support import forks
@@ -95,19 +95,18 @@ class MpiWorld:
         return None if self._exchanges is None else self._exchanges.make(collective, turn, sent, received)
 
     def check_same(self, label: str, value: str) -> None:
-        """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
+        """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it.
+
+        Of a value of several lines the message has those that differ.
+        """
         if self.size == 1:
             return
         found: list[str] = []
         text = f"check_same of {label.partition(' (')[0]}"  # without advice, which is for those that differ
         work = _Started(self, text, tuple(range(self.size)), partial(self._compared, value, found), len(value))
         self._begin(work, text).wait()
-        ranks: dict[str, list[int]] = {}
-        for rank, other in enumerate(found):
-            ranks.setdefault(other, []).append(rank)
-        if len(ranks) > 1:
-            lines = "".join(f"\n    {named_ranks(who)}: {other}" for other, who in ranks.items())
-            raise CommunicationError(f"{label} must be the same on all ranks, but there are:{lines}")
+        if found:
+            raise not_the_same(label, found)
 
     def agree(self, what: str, group: tuple[int, ...]) -> None:
         """Returns when the ranks of a group have come to the same. Raises CommunicationError for another."""

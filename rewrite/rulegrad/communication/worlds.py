@@ -35,7 +35,10 @@ class World(Protocol):
         """
 
     def check_same(self, label: str, value: str) -> None:
-        """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
+        """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it.
+
+        Of a value of several lines the message has those that differ.
+        """
 
     def expect_same(self, what: str) -> None:
         """All ranks call it, and go on: where they do not all give the same, what follows is a CommunicationError."""
@@ -63,6 +66,23 @@ def named_ranks(ranks: Sequence[int]) -> str:
     ('rank 2', 'ranks 0, 1, 3')
     """
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
+def not_the_same(label: str, values: Sequence[str]) -> CommunicationError:
+    """The error of ranks that give different values; of lines that all values have nothing is said.
+
+    >>> print(not_the_same("what runs", ["device c\\ndebug=0", "device c\\ndebug=1", "device c\\ndebug=0"]))
+    what runs must be the same on all ranks, but there are:
+        ranks 0, 2: debug=0
+        rank 1: debug=1
+    """
+    lines = [value.split("\n") for value in values]
+    common = set(lines[0]).intersection(*lines)
+    ranks: dict[str, list[int]] = {}
+    for rank, own in enumerate(lines):
+        ranks.setdefault(", ".join(line for line in own if line not in common), []).append(rank)
+    found = "".join(f"\n    {named_ranks(who)}: {text}" for text, who in ranks.items())
+    return CommunicationError(f"{label} must be the same on all ranks, but there are:{found}")
 
 
 def different(rank: int, ours: str, other: int, theirs: str) -> CommunicationError:

@@ -52,6 +52,11 @@ def in_a_watched_process() -> None:
         os._exit(1)
 
 
+def is_watched() -> bool:
+    """Whether a process of its own watches this one."""
+    return _to_watcher is not None
+
+
 def join() -> None:
     """From here on others wait for this process: it may not end before `part`, or its watcher says so."""
     _tell(_JOINED)
