@@ -29,6 +29,10 @@ CASES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "unfold": lambda x, w: x.unfold(2, 4, 2) * w[0, 0, 0, 0],
     "columns": lambda x, w: x.im2col(3, padding=1) * w[0, 0, 0, 0],
     "two layers": lambda x, w: (x.conv2d(w, padding=1).relu() * 0.1)[:, :3].conv2d(w, padding=1),
+    "far dilation": lambda x, w: x.conv2d(w, padding=(5, 1), dilation=(5, 1)),
+    "long windows": lambda x, w: x.unfold(2, 7, 1) * w[0, 0, 0, 0],
+    "long pooling": lambda x, w: x.max_pool2d((7, 1), (2, 1), (3, 0)) * w[0, 0, 0, 0],
+    "far difference": lambda x, w: (x[:, :, 6:] - x[:, :, :-6]) * w[0, 0, 0, 0],
     "shifted difference": lambda x, w: (x[:, :, 1:] - x[:, :, :-1]) * w[0, 0, 0, 0],
 }
 
@@ -67,6 +71,16 @@ def test_a_convolution_sends_its_borders_once(count: int) -> None:
     assert sent == {"shift": (2, 2 * 2 * 3 * 6 * 4)}  # two rows of all images and channels
 
 
+def test_a_kernel_of_one_column_sends_its_borders_once() -> None:
+    mesh = Mesh({"height": 4}, device="numpy*4")
+    x, w = shard(IMAGES, mesh, height=2).realize(), Tensor(WEIGHTS[..., :1], device=mesh.device).realize()
+    communication.reset_counters()
+    found = x.conv2d(w, padding=(1, 0)).realize()
+    assert communication.counters()["shift"].bytes == 2 * 2 * 3 * 6 * 4
+    expected = Tensor(IMAGES, device="numpy").conv2d(Tensor(WEIGHTS[..., :1], device="numpy"), padding=(1, 0))
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
 def test_windows_of_both_axes_of_the_image() -> None:
     mesh = Mesh({"height": 2, "width": 3}, device="numpy*6")
     expected = Tensor(IMAGES, device="numpy").conv2d(Tensor(WEIGHTS, device="numpy"), padding=1)
@@ -75,13 +89,37 @@ def test_windows_of_both_axes_of_the_image() -> None:
     assert placement(found, mesh) == {"height": 2, "width": 3}
 
 
-def test_windows_longer_than_two_parts_are_gathered() -> None:
+@pytest.mark.parametrize(
+    ("count", "rows", "shifts", "sent"),
+    [
+        (4, 7, 2, 6),  # 3 of each neighbour's 4 rows
+        (8, 7, 4, 6),  # both rows of each neighbour, and one of the next one's
+        (8, 13, 6, 12),
+        (8, 15, 0, 14),  # as many as all others have
+    ],
+)
+def test_a_window_longer_than_a_part_is_sent_by_several_devices(count: int, rows: int, shifts: int, sent: int) -> None:
+    mesh = Mesh({"height": count}, device=f"numpy*{count}")
+    x = shard(IMAGES, mesh, height=2).realize()
+    weights = np.random.default_rng(1).standard_normal((2, 3, rows, 3)).astype(np.float32)
+    w, expected = Tensor(weights, device=mesh.device).realize(), Tensor(IMAGES, device="numpy")
+    communication.reset_counters()
+    found = x.conv2d(w, padding=(rows // 2, 1)).realize()
+    counted = {kind: (one.calls, one.bytes) for kind, one in communication.counters().items() if one.calls}
+    calls = ("shift", shifts) if shifts else ("all_gather", 1)
+    assert counted == {calls[0]: (calls[1], sent * 2 * 3 * 6 * 4)}
+    wanted = expected.conv2d(Tensor(weights, device="numpy"), padding=(rows // 2, 1))
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-4, atol=1e-4)
+    assert placement(found, mesh) == {"height": 2}
+
+
+def test_windows_that_reach_to_all_devices_are_gathered() -> None:
     mesh = Mesh({"height": 4}, device="numpy*4")
     x = shard(IMAGES, mesh, height=2)
-    assert x.unfold(2, 12, 1).sum(-1).numpy() == pytest.approx(
-        np.lib.stride_tricks.sliding_window_view(IMAGES, 12, 2).sum(-1), abs=1e-4
+    assert x.unfold(2, 14, 1).sum(-1).numpy() == pytest.approx(
+        np.lib.stride_tricks.sliding_window_view(IMAGES, 14, 2).sum(-1), abs=1e-4
     )
-    assert placement(x.unfold(2, 12, 1), mesh) == {}
+    assert placement(x.unfold(2, 14, 1), mesh) == {}
 
 
 def losses(device: str, mesh: Mesh | None) -> list[float]:
