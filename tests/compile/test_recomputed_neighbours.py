@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
+from rulegrad.ir import UOp
 from rulegrad.nn import functional as F
 
 STEPS = 14
@@ -130,3 +131,24 @@ def test_kernels_do_not_grow_with_the_steps(name):
     assert len({kernel.source for kernel in kernels}) <= (
         STEPS if name == "gathered values" else 6
     )  # each checks its own indices
+
+
+def test_ways_through_padding_of_another_axis_are_one_index() -> None:
+    """Stages of a solver are columns: a column that is put in and read again has the state's index, as the state has."""
+
+    def shifted(x: Tensor, steps: int) -> Tensor:
+        for _ in range(steps):
+            columns = F.pad(x[:, None], (6, 0))
+            x = F.pad((0.5 * columns[:, 6] + x)[:-1], (1, 0))
+        return x
+
+    expected = np.pad(LINE[:-STEPS] * np.float32(1.5) ** STEPS, (STEPS, 0))
+    np.testing.assert_allclose(shifted(Tensor(LINE), STEPS).numpy(), expected, rtol=1e-5)
+    sizes = []
+    for steps in (STEPS, 2 * STEPS):
+        x = UOp("PARAM", (), "float32", slot=1, shape=(24,))
+        graph = shifted(Tensor._new(x, None, "c"), steps).uop
+        place = UOp("PARAM", (), "float32", slot=0, shape=(24,))
+        kernel, _ = engine.run(UOp("SINK", (UOp("STORE", (place, graph)),)), "indexing", "c")
+        sizes.append(kernel.count_nodes())
+    assert sizes[1] < 2.5 * sizes[0] < 2500
