@@ -29,6 +29,7 @@ def data_parallel(module: AnyModule, mesh: Mesh) -> AnyModule:
     parameters: modules are made after the mesh, or after `manual_seed`, or load the same file.
 
     >>> from rulegrad import nn
+    >>> from rulegrad.distributed import shard
     >>> mesh = Mesh({"data": 2}, device="numpy*2")
     >>> model = data_parallel(nn.Linear(3, 2), mesh)
     >>> model(shard([[1.0, 2.0, 3.0]] * 4, mesh, data=0)).shape
@@ -159,6 +160,7 @@ def fully_sharded(module: Module, mesh: Mesh, axis: str = "data") -> FullySharde
     Rajbhandari and others, "ZeRO: memory optimizations toward training trillion parameter models", 2020.
 
     >>> from rulegrad import nn
+    >>> from rulegrad.distributed import shard
     >>> mesh = Mesh({"data": 2}, device="numpy*2")
     >>> model = fully_sharded(nn.Linear(4, 6), mesh)
     >>> model(shard([[1.0, 2.0, 3.0, 4.0]] * 2, mesh, data=0)).shape
