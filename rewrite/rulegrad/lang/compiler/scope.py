@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeVar
 
 from rulegrad.errors import RuleError
@@ -76,12 +76,12 @@ class AskedTable(OpTable):
         ops, dtypes = Declared(table.ops, asked), Declared(table.dtypes, asked)
         return cls(ops, dtypes, Declared(table.op_classes, asked), Declared(table.dtype_classes, asked), asked)
 
-    @cached_property
+    @functools.cached_property
     def by_function_name(self) -> dict[str, str]:
         """As of any op table."""
         return Declared({name.lower(): name for name in self.ops}, self.asked)
 
-    @cached_property
+    @functools.cached_property
     def forms(self) -> dict[str, Form]:
         """As of any op table."""
         return Declared(forms_of(self), self.asked)
