@@ -1,6 +1,5 @@
 #include "scalars.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -32,22 +31,14 @@ T read(const void* memory, int64_t place) {
   return found;
 }
 
+// An element of one of these types, the one of so many bits.
+template <class Of8, class Of16, class Of32, class Of64>
 nb::object integer_at(const void* memory, int bits, int64_t place) {
   switch (bits) {
-    case 8: return nb::int_(read<int8_t>(memory, place));
-    case 16: return nb::int_(read<int16_t>(memory, place));
-    case 32: return nb::int_(read<int32_t>(memory, place));
-    case 64: return nb::int_(read<int64_t>(memory, place));
-  }
-  return {};
-}
-
-nb::object natural_at(const void* memory, int bits, int64_t place) {
-  switch (bits) {
-    case 8: return nb::int_(read<uint8_t>(memory, place));
-    case 16: return nb::int_(read<uint16_t>(memory, place));
-    case 32: return nb::int_(read<uint32_t>(memory, place));
-    case 64: return nb::int_(read<uint64_t>(memory, place));
+    case 8: return nb::int_(read<Of8>(memory, place));
+    case 16: return nb::int_(read<Of16>(memory, place));
+    case 32: return nb::int_(read<Of32>(memory, place));
+    case 64: return nb::int_(read<Of64>(memory, place));
   }
   return {};
 }
@@ -76,8 +67,8 @@ nb::object number_at(const void* memory, uint32_t dtype, int64_t place) {
   const DtypeInfo& info = dtype_info(dtype);
   switch (info.kind) {
     case Kind::Bool: return nb::bool_(read<uint8_t>(memory, place) != 0);
-    case Kind::Int: return integer_at(memory, info.bits, place);
-    case Kind::Uint: return natural_at(memory, info.bits, place);
+    case Kind::Int: return integer_at<int8_t, int16_t, int32_t, int64_t>(memory, info.bits, place);
+    case Kind::Uint: return integer_at<uint8_t, uint16_t, uint32_t, uint64_t>(memory, info.bits, place);
     case Kind::Float:
       if (info.bits == 32) return nb::float_(double(read<float>(memory, place)));
       if (info.bits == 64) return nb::float_(read<double>(memory, place));

@@ -127,8 +127,6 @@ def item(self: Tensor, *index: Any) -> Any:
     >>> Tensor([0.5]).item(), Tensor([[1, 2], [3, 4]]).item(2), Tensor([[1, 2], [3, 4]]).item(0, 1)
     (0.5, 3, 2)
     """
-    if not index and not is_tracing() and (number := eager.number(self)) is not None:
-        return number
     if index:
         places = integers(index, "item")
         if len(places) not in (1, self.ndim):
@@ -136,10 +134,22 @@ def item(self: Tensor, *index: Any) -> Any:
         whole: Any = self if len(places) == self.ndim else self.flatten()
         found: Any = whole[places].item()
         return found
+    if (number := _number(self)) is not None:
+        return number
     if self.size != 1:
         raise ShapeError(
             f"item: the shape {self.shape} has {self.size} elements, not one; use tolist, or index it first"
         )
+    return _only(self)
+
+
+def _number(self: Tensor) -> bool | int | float | None:
+    """The value of a tensor with one element, where the engine reads it."""
+    return None if is_tracing() else eager.number(self)
+
+
+def _only(self: Tensor) -> Any:
+    """The same by Python."""
     return self.tolist() if not self.ndim else self.numpy().reshape(()).tolist()
 
 
@@ -163,13 +173,13 @@ def as_int(self: Tensor) -> int:
 
 
 def truth(self: Tensor) -> bool:
-    if not is_tracing() and (number := eager.number(self)) is not None:
+    if (number := _number(self)) is not None:
         return bool(number)
     if self.size != 1:
         raise ShapeError(
             f"bool: the truth of {self.size} elements (shape {self.shape}) is not defined; use .any() or .all()"
         )
-    return bool(self.item())
+    return bool(_only(self))
 
 
 def as_index(self: Tensor) -> int:
