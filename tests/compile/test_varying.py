@@ -11,7 +11,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import plans, varying
-from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, value_of
+from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, monomials_of, value_of
 from rulegrad.compile.varying.templates import DifferentError, generalised, instance, matched
 
 Array = np.ndarray[Any, Any]
@@ -345,13 +345,14 @@ def test_a_template_is_no_graph_whose_sizes_differ_otherwise() -> None:
 
 
 def test_formulas() -> None:
-    fit = Fit(2, GENERIC[0], GENERIC[-1])
+    t, u = (((0,), 1),), (((1,), 1),)
+    fit = Fit(2, monomials_of([(t, u), (t, t)], 2), GENERIC[0], GENERIC[-1])
     formulas: list[Callable[[int, int], int]] = [
         lambda t, u: 7, lambda t, u: 64 * t + 3, lambda t, u: t * u - u, lambda t, u: t * t * 12, lambda t, u: 0,
     ]  # fmt: skip
     for formula in formulas:
         found = fit([formula(*point) for point in fit.points])
         assert value_of(found, (5, 9)) == formula(5, 9)
-    for wrong in (lambda t, u: t // 2, lambda t, u: min(t, 512), lambda t, u: t * t * t):
+    for wrong in (lambda t, u: t // 2, lambda t, u: min(t, 512), lambda t, u: t * t * t, lambda t, u: t * t * u):
         with pytest.raises(NoFormulaError):
             fit([wrong(*point) for point in fit.points])

@@ -10,19 +10,20 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Final
 
-Formula = tuple[tuple[tuple[int, ...], int], ...]
+Monomial = tuple[int, ...]  # the variables that are multiplied, in order
+Formula = tuple[tuple[Monomial, int], ...]
 
-_DEGREE: Final = 2
+_MOST_DEGREE: Final = 3  # of one variable: the voxels of a cube
 #: Sizes at which a template is compiled, for each variable: primes, so that no size is equal to another or divides it
 #: unless it does so at all sizes. Smaller ones where a size cannot be as large.
 GENERIC: Final = (
-    ((1009, 1013, 1019, 1031), (2003, 2011, 2017, 2027), (3001, 3011, 3019, 3023)),
-    ((97, 101, 103, 107), (197, 199, 211, 223), (307, 311, 313, 317)),
-    ((23, 29, 31, 37), (59, 61, 67, 71), (79, 83, 89, 97)),
+    ((1009, 1013, 1019, 1031, 1033), (2003, 2011, 2017, 2027, 2029), (3001, 3011, 3019, 3023, 3037)),
+    ((97, 101, 103, 107, 109), (197, 199, 211, 223, 227), (307, 311, 313, 317, 331)),
+    ((23, 29, 31, 37, 41), (59, 61, 67, 71, 73), (79, 83, 89, 97, 101)),
 )
 MOST_VARIABLES: Final = len(GENERIC[0])
 
@@ -40,24 +41,57 @@ def value_of(formula: Formula, sizes: Sequence[int]) -> int:
     return sum(factor * math.prod([sizes[v] for v in variables]) for variables, factor in formula)
 
 
-class Fit:
-    """Formulas of so many variables from their values at some points.
+def monomials_of(shapes: Iterable[Sequence[Formula]], variables: int) -> tuple[Monomial, ...]:
+    """The monomials of the numbers of elements of these shapes, all that divide one of them, and all variables.
 
-    >>> fit = Fit(1, GENERIC[0])
+    Strides and places are sums of these too.
+
+    >>> t, u = (((0,), 1),), (((), 3), ((1,), 1))
+    >>> monomials_of([(t, t, u)], 2)
+    ((), (0,), (1,), (0, 0), (0, 1), (0, 0, 1))
+    """
+    found: set[Monomial] = {(number,) for number in range(variables)}
+    for shape in shapes:
+        products: set[Monomial] = {()}
+        for size in shape:
+            products = {tuple(sorted(one + names)) for one in products for names, _ in size}
+        found |= products
+    divisors = {d for one in found for size in range(len(one) + 1) for d in itertools.combinations(one, size)}
+    return tuple(sorted(divisors | {()}, key=lambda one: (len(one), one)))
+
+
+def numbers_needed(monomials: Iterable[Monomial]) -> int:
+    """How many values of each variable `Fit` takes for these monomials. Raises NoFormulaError for too high powers."""
+    degree = max((names.count(v) for names in monomials for v in names), default=0)
+    if degree > _MOST_DEGREE:
+        raise NoFormulaError(f"a number of elements has the power {degree} of a size")
+    return degree + 2
+
+
+class Fit:
+    """Formulas of some monomials from their values at some points.
+
+    >>> fit = Fit(1, [(), (0,)], GENERIC[0])
     >>> fit([3 * t + 1 for t, in fit.points])
     (((), 1), ((0,), 3))
     """
 
-    def __init__(self, variables: int, primes: Sequence[Sequence[int]], small: Sequence[Sequence[int]] = ()) -> None:
-        """small: a formula has to hold at one of these points too, so that `min(t, 512)` is none."""
-        self._terms = [
-            names
-            for size in range(_DEGREE + 1)
-            for names in itertools.combinations_with_replacement(range(variables), size)
-        ]
+    def __init__(
+        self,
+        variables: int,
+        monomials: Sequence[Monomial],
+        primes: Sequence[Sequence[int]],
+        small: Sequence[Sequence[int]] = (),
+    ) -> None:
+        """monomials: with all their divisors, so that the points determine a formula.
+
+        small: a formula has to hold at one of these points too, so that `min(t, 512)` is none.
+        """
+        self._terms = tuple(monomials)
+        last = numbers_needed(monomials) - 1
         #: as many as a formula has coefficients, and one more that checks them
         self.points = [tuple(primes[v][names.count(v)] for v in range(variables)) for names in self._terms]
-        self.points.append(tuple(primes[v][_DEGREE + 1] for v in range(variables)))
+        self.points.append(tuple(primes[v][last] for v in range(variables)))
         rows = tuple(tuple(math.prod(point[v] for v in names) for names in self._terms) for point in self.points[:-1])
         if small:
             self.points.append(tuple(small[v][0] for v in range(variables)))
@@ -85,14 +119,14 @@ class Fit:
         return found
 
 
-def numbers_within(ranges: Sequence[tuple[int, int]]) -> list[list[int]] | None:
-    """For each range, ends included, as many numbers as `Fit` takes, no number twice; None where there are not.
+def numbers_within(ranges: Sequence[tuple[int, int]], count: int) -> list[list[int]] | None:
+    """For each range, ends included, so many numbers, no number twice; None where there are not.
 
     Primes, where there are so many.
 
-    >>> numbers_within([(20, 40), (20, 90)])
+    >>> numbers_within([(20, 40), (20, 90)], 4)
     [[23, 29, 31, 37], [41, 43, 47, 53]]
-    >>> numbers_within([(2, 9), (2, 9)])
+    >>> numbers_within([(2, 9), (2, 9)], 4)
     [[2, 3, 5, 7], [4, 6, 8, 9]]
     """
     found: list[list[int]] = [[] for _ in ranges]
@@ -101,9 +135,9 @@ def numbers_within(ranges: Sequence[tuple[int, int]]) -> list[list[int]] | None:
         numbers = range(max(ranges[k][0], 2), ranges[k][1] + 1)
         primes = (n for n in numbers if n not in taken and _is_prime(n))
         others = (n for n in numbers if n not in taken and not _is_prime(n))
-        found[k] = list(itertools.islice(itertools.chain(primes, others), _DEGREE + 2))
+        found[k] = list(itertools.islice(itertools.chain(primes, others), count))
         taken.update(found[k])
-    return found if all(len(numbers) == _DEGREE + 2 for numbers in found) else None
+    return found if all(len(numbers) == count for numbers in found) else None
 
 
 def _is_prime(n: int) -> bool:

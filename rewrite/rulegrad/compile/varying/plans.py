@@ -20,7 +20,7 @@ from rulegrad.runtime.buffer import LARGE, Layout
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 
-from .formulas import GENERIC, Fit, Formula, numbers_within, value_of
+from .formulas import GENERIC, Fit, Formula, numbers_needed, numbers_within, value_of
 from .kernels import at_typical_sizes, general_kernel, variable
 from .templates import DifferentError, Hole, Template, instance
 
@@ -88,9 +88,9 @@ def general_plan(template: Template, device: str, bounds: Bounds | None = None) 
     primes, small = _possible(template, device)
     bounds = bounds or tuple(_bounds(template, number) for number in range(count))
     try:
-        return _general_plan(template, device, Fit(count, primes, small if count else ()), bounds)
+        return _general_plan(template, device, Fit(count, template.monomials, primes, small if count else ()), bounds)
     except DifferentError:  # kernels of small sizes may have another structure
-        return _general_plan(template, device, Fit(count, primes), bounds)
+        return _general_plan(template, device, Fit(count, template.monomials, primes), bounds)
 
 
 def _possible(template: Template, device: str) -> tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]]:
@@ -101,7 +101,7 @@ def _possible(template: Template, device: str) -> tuple[Sequence[Sequence[int]],
     count = len(template.examples)
 
     def check(*rows: Sequence[Sequence[int]]) -> None:
-        for point in Fit(count, *rows).points:
+        for point in Fit(count, template.monomials, *rows).points:
             instance(template, point, device)
 
     for primes in GENERIC:
@@ -112,7 +112,7 @@ def _possible(template: Template, device: str) -> tuple[Sequence[Sequence[int]],
                 return of_order[0], of_order[1]
     # both graphs are possible, and so is what lies between them; and places of an axis, up to its end
     for within in (template.examples, [_places(template, number) for number in range(count)]):
-        numbers = numbers_within([(min(ends), max(ends)) for ends in within])
+        numbers = numbers_within([(min(ends), max(ends)) for ends in within], numbers_needed(template.monomials))
         if numbers:
             with contextlib.suppress(RulegradError):
                 check(numbers)

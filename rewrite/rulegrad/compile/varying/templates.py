@@ -12,7 +12,7 @@ from rulegrad._core import TemplateGraph
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 
-from .formulas import MOST_VARIABLES, Formula, value_of
+from .formulas import MOST_VARIABLES, Formula, Monomial, monomials_of, value_of
 
 #: Attributes that may vary: whole numbers, or tuples of them.
 _SIZES: Final = frozenset(("shape", "before", "after", "begin", "end", "extent"))
@@ -52,6 +52,7 @@ class Template:
     examples: list[tuple[int, int]] = field(default_factory=list)
     scalars: list[Any] = field(default_factory=list)  #: their dtypes
     buffers: int = 0
+    monomials: tuple[Monomial, ...] = ((),)  #: those of the numbers of elements of its values
     graph: TemplateGraph | None = None  #: the same for the engine
 
     def formulas(self) -> set[Formula]:
@@ -100,6 +101,8 @@ def generalised(
         src = tuple(places[pair] for pair in zip(a.src, b.src, strict=True))
         template.nodes.append(_common(a, b, src, formulas, template))
     template.roots = [places[pair] for pair in zip(first, second, strict=True)]
+    shapes = {(a.shape, b.shape) for a, b in pairs if a is not b}
+    template.monomials = monomials_of(_varying_sizes(shapes, formulas, template.examples), len(template.examples))
     given = [
         (a, node.src, node.scalar, node.buffer, _holes(node))
         for (a, _), node in zip(pairs, template.nodes, strict=True)
@@ -107,6 +110,21 @@ def generalised(
     counts = len(template.examples), len(template.scalars), template.buffers
     template.graph = TemplateGraph(given, template.roots, *counts)
     return template
+
+
+def _varying_sizes(
+    shapes: Iterable[tuple[tuple[int, ...], tuple[int, ...]]],
+    formulas: dict[tuple[int, int], Formula],
+    variables: Sequence[tuple[int, int]],
+) -> Iterator[list[Formula]]:
+    """Of each pair of shapes the sizes that vary; those that follow from others by division are not counted."""
+    for one, two in shapes:
+        sizes: list[Formula] = []
+        for pair in zip(one, two, strict=False):
+            if pair[0] != pair[1]:
+                found = formulas.get(pair) or next(_explanations(pair, variables, steps=False), None)
+                sizes.extend([found] if found else [])
+        yield sizes
 
 
 def _holes(node: Node) -> list[tuple[str, int, Formula]]:
