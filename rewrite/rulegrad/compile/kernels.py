@@ -135,7 +135,8 @@ def compile_varying(
     wanted = scheduled_kernels(constant, of_constants, target)
     for (scheduled, _), one_size, indexed_at in zip(stages, wanted, of_constants, strict=True):
         tactics = [one.attrs.get("tactic", "") for one in (scheduled, one_size)]
-        if tactics[0] != tactics[1] and sum(estimate(indexed_at)) > _LITTLE:
+        times = [one.attrs.get("estimate", 0) for one in (scheduled, one_size)]
+        if tactics[0] != tactics[1] and times[0] > 4 * times[1] and sum(estimate(indexed_at)) > _LITTLE:
             raise RewriteError(
                 f"a kernel has the tactic `{tactics[0]}` where sizes vary, `{tactics[1]}` where they do not"
             )

@@ -185,9 +185,11 @@ def _launches(schedule: Schedule, found: list[Kernel], device: str) -> Iterator[
 
 
 def _typical(template: Template) -> list[int]:
-    """Sizes that choices are made for: those of the second graph, or multiples of them where these are small."""
+    """Sizes that choices are made for: those of the second graph, or multiples of them where its axes are small."""
     sizes = [second for _, second in template.examples]
-    factor = min(-(-_TYPICAL // max(1, min(sizes))), max(1, _LARGE // max(1, *sizes))) if sizes else 1
+    formulas = [one for one in template.formulas() if all(len(names) <= 1 for names, _ in one)]
+    longest = max([*sizes, *(value_of(one, sizes) for one in formulas)], default=1)
+    factor = -(-_TYPICAL // max(1, longest))
     return [size * factor for size in sizes]
 
 

@@ -18,6 +18,7 @@ from rulegrad.interpreter.elements import Key, Memory, storage_key
 from rulegrad.interpreter.nodes import STORAGE
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import DType, as_dtype
+from rulegrad.ir.substitution import substituted
 from rulegrad.lang import syntax
 from rulegrad.lang.notation import op_of
 from rulegrad.lang.walk import calls_in, expressions_in
@@ -35,6 +36,7 @@ _MANY = 8  # elements that may be added up
 _MOST_BETWEEN = 1 << 14  # different floats between two of a narrower dtype; among more elements they come again
 _EXTREMES = ("MAX", "MIN")
 _MANTISSAS = (2, 3, 7, 10, 23)  # of the floats that are narrower than another
+_SIZES = 24  # values of sizes that vary
 _SPECIAL_INTEGERS = (0, 1, -1, 2, 3, 7, -7, 8)
 
 
@@ -95,6 +97,14 @@ class Tester:
             return None
         if after is None or after == graph:
             return None
+        found: Difference | bool | str | None = None
+        for before, rewritten in _at_sizes(graph, after, generator):
+            found = self._compare_sides(entry, before, rewritten, generator)
+            if found is not True:
+                break
+        return found
+
+    def _compare_sides(self, entry: Entry, graph: UOp, after: UOp, generator: random.Random) -> Difference | bool | str:
         try:
             memory = sample_memory((graph, after), generator)
             wanted = outcome(graph, memory, graph.ranges)
@@ -273,6 +283,26 @@ class Allowed:
             size = np.abs(np.broadcast_to(self.size, a.shape) if self.size.ndim == 0 else self.size.reshape(-1))
             close = np.isfinite(a) & np.isfinite(b) & (np.abs(a - b) <= (np.ceil(self.ulp) + 1) * np.spacing(size))
             return np.asarray(close | np.isinf(size))
+
+
+def _at_sizes(graph: UOp, after: UOp, r: random.Random) -> Iterator[tuple[UOp, UOp]]:
+    """Both sides at several values of the sizes that vary, if any: the least, and others near it."""
+    sizes = UOp("SINK", (graph, after)).toposort("VAR")
+    for try_ in range(_SIZES if sizes else 1):
+        values = {}
+        for size in sizes:
+            least, most = size.vmin or 0, size.vmax or 0
+            values[size] = UOp.const(min(least + (r.randrange(9) if try_ else 0), most), size.dtype)
+        yield _with_constant_loops(graph, values), _with_constant_loops(after, values)
+
+
+def _with_constant_loops(graph: UOp, values: Mapping[UOp, UOp]) -> UOp:
+    """A graph with sizes as constants, and loops over what is computed from these."""
+    if not values:
+        return graph
+    found = substituted(graph, values)
+    extents = {loop.src[0] for loop in found.toposort("RANGE") if loop.src[0].op != "CONST"}
+    return substituted(found, {extent: UOp.const(extent.vmin or 0, extent.dtype) for extent in extents})
 
 
 def _terms(graph: UOp, memory: Memory) -> Array | None:
