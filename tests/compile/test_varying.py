@@ -10,9 +10,10 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor
-from rulegrad.compile import plans, varying
+from rulegrad.compile import kernels, plans, varying
 from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, monomials_of, value_of
 from rulegrad.compile.varying.templates import DifferentError, generalised, instance, matched
+from rulegrad.nn import functional
 
 Array = np.ndarray[Any, Any]
 noise = np.random.default_rng(0)
@@ -71,6 +72,26 @@ def norm_of(x: Tensor) -> Tensor:
     return (x - x.mean(-1, keepdims=True)) / (x.var(-1, keepdims=True, correction=0) + 1).sqrt()
 
 
+kernel = floats(5, 3, 3, 3)
+pointwise_kernel = floats(6, 4, 1, 1)
+
+
+def windows_of(x: Array, size: int, step: int = 1) -> Array:
+    """The windows of planes: batch, channel, row, column, row in the window, column in it."""
+    return np.lib.stride_tricks.sliding_window_view(x, (size, size), (2, 3))[:, :, ::step, ::step]
+
+
+def convolution(x: Array) -> Array:
+    windows = windows_of(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), 3)
+    return np.einsum("bchwij,ocij->bohw", windows, kernel, dtype=np.float32)
+
+
+def group_norm(x: Array) -> Array:
+    grouped = x.reshape(len(x), 2, -1)
+    centred = grouped - grouped.mean(-1, keepdims=True)
+    return (centred / np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(1e-5))).reshape(x.shape)
+
+
 #: computation: ours, NumPy's, and the arguments by the size
 CASES: dict[str, tuple[Callable[..., Tensor], Callable[..., Array], Callable[[int], list[Array]]]] = {
     "elements": (lambda x: x * 2 + 1, lambda x: x * 2 + 1, lambda t: [floats(t)]),
@@ -123,6 +144,31 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[..., Array], Callable[[in
     "attention, one query": (attention_of, attention, lambda t: [floats(2, 1, 16), floats(2, t, 16), floats(2, t, 16)]),
     "attention": (attention_of, attention, lambda t: [floats(2, t, 16) for _ in range(3)]),
     "causal attention": (causal_of, causal, lambda t: [floats(2, t, 16) for _ in range(3)]),
+    "causal attention of t lines": (causal_of, causal, lambda t: [floats(t, 2 * t, 16) for _ in range(3)]),
+    "convolution": (
+        lambda x: x.conv2d(tensor(kernel), padding=1), convolution, lambda t: [floats(2, 3, t, t)],
+    ),
+    "convolution of t images": (
+        lambda x: x.conv2d(tensor(kernel), padding=1), convolution, lambda t: [floats(t, 3, t + 3, 9)],
+    ),
+    "pointwise convolution": (
+        lambda x: x.conv2d(tensor(pointwise_kernel)), lambda x: np.einsum("bchw,ocij->bohw", x, pointwise_kernel),
+        lambda t: [floats(2, 4, t, t)],
+    ),
+    "largest of windows": (
+        lambda x: x.max_pool2d(3, 1, 1),
+        lambda x: windows_of(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf), 3).max((-1, -2)),
+        lambda t: [floats(2, 3, t, t)],
+    ),
+    "repeated": (
+        lambda x: x.repeat_interleave(2, 1).repeat_interleave(2, 2), lambda x: x.repeat(2, 1).repeat(2, 2),
+        lambda t: [floats(3, t, t)],
+    ),
+    "group norm": (lambda x: functional.group_norm(x, 2), group_norm, lambda t: [floats(2, 4, t, t)]),
+    "axes as one": (
+        lambda x: x.reshape(x.shape[0], -1).transpose(0, 1) * 2, lambda x: x.reshape(len(x), -1).T * 2,
+        lambda t: [floats(3, t, t)],
+    ),
 }  # fmt: skip
 
 
@@ -294,16 +340,37 @@ def test_two_places_of_a_small_axis(built: list[int]) -> None:
     assert counts[-1] == counts[3]
 
 
-def test_what_is_refused_is_compiled_for_its_size(built: list[int]) -> None:
-    w = floats(4, 3, 3, 3)
+#: computation: ours and NumPy's of images whose height and width are even
+STEPS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Array], Array]]] = {
+    "convolution": (
+        lambda x: x.conv2d(tensor(kernel), stride=2),
+        lambda x: np.einsum("bchwij,ocij->bohw", windows_of(x, 3, 2), kernel, dtype=np.float32),
+    ),
+    "largest": (lambda x: x.max_pool2d(2), lambda x: windows_of(x, 2, 2).max((-1, -2))),
+    "mean": (lambda x: x.avg_pool2d(2), lambda x: windows_of(x, 2, 2).mean((-1, -2))),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_images_of_any_batch_height_and_width(name: str, built: list[int]) -> None:
+    ours, numpys = STEPS[name]
+    for b, t, u in ((2, 10, 14), (3, 16, 24)):
+        x = floats(b, 3, t, u)
+        same(ours(tensor(x)), numpys(x))
+    built.clear()
+    for b, t, u in ((4, 12, 40), (5, 30, 18), (2, 8, 10), (3, 64, 6)):
+        x = floats(b, 3, t, u)
+        same(ours(tensor(x)), numpys(x))
+    assert built == [], varying.reasons()
+
+
+def test_what_is_refused_is_compiled_for_its_size(built: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_SLOWER", 1)
     for t in (5, 6, 7):
-        x = floats(2, 3, t, 40)
-        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
-        wanted = np.einsum("bchwij,ocij->bohw", windows, w, dtype=np.float32)
-        same(tensor(x).conv2d(tensor(w), padding=1), wanted)
+        x = floats(2000, t)
+        same(tensor(x).roll(1, 1) + 1, np.roll(x, 1, 1) + 1)
     assert len(built) == 3
-    assert "`convolution` where they do not" in varying.reasons()[-1]
+    assert "`pieces` where they do not" in varying.reasons()[-1]
 
 
 def test_it_is_a_setting(built: list[int]) -> None:
@@ -335,13 +402,21 @@ def test_templates() -> None:
 
 
 def test_a_template_is_no_graph_whose_sizes_differ_otherwise() -> None:
-    def graph(t: int, u: int) -> Any:
-        x = Tensor(np.ones((t, 4), np.float32), device="numpy")
-        return (x.sum(0, keepdims=True) + Tensor(np.ones((u, 4), np.float32), device="numpy")).uop
+    def graph(t: int, padding: int) -> Any:
+        return Tensor(np.ones((t, 4), np.float32), device="numpy").pad(((0, padding), (0, 0))).uop
 
-    template = generalised([graph(5, 6)], [graph(7, 8)])  # u == t + 1
+    template = generalised([graph(5, 6)], [graph(7, 8)])  # as much as there is, and one more
     assert matched(template, [graph(9, 10)]) is not None
     assert matched(template, [graph(9, 11)]) is None
+
+
+def test_sizes_of_axes_that_have_nothing_to_do_with_each_other_are_not_formulas_of_each_other() -> None:
+    def graph(b: int, t: int, u: int) -> Any:
+        return Tensor(np.ones((b, t, u), np.float32), device="numpy").reshape(b, t // 2, 2, u // 2, 2).sum((2, 4)).uop
+
+    template = generalised([graph(2, 10, 14)], [graph(3, 16, 24)], steps=True)  # 5 and 8 are 3 * b - 1
+    assert matched(template, [graph(7, 4, 30)]) is not None
+    assert matched(template, [graph(7, 4, 30).src[0]]) is None
 
 
 def test_formulas() -> None:

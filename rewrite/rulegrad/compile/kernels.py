@@ -25,6 +25,7 @@ _COMPUTING = frozenset(("CAST", "MULACC", "CONST"))
 _MEMORY = ("PARAM", "BUFFER")
 _PLACES = frozenset(("INDEX", "AFTER"))
 _LITTLE = 1 << 17  # operations and bytes of a launch that takes microseconds, however its loops run
+_SLOWER = 4  # times as long as at constant sizes a kernel may take, which is less than compiling the sizes as they come
 _kernels: dict[tuple[UOp, str, bool, str], Kernel] = {}
 
 
@@ -120,7 +121,7 @@ def compile_varying(
 
     graphs: numbered, as `compile_kernels` takes them, at any sizes. constant: the indexed ones at typical sizes. Raises
     RewriteError where a rule needs a size to be a constant, or where a kernel would have another tactic because sizes
-    vary: one that is slower, which for little work is better than compiling each size.
+    vary, one that is estimated to take much longer; for little work also that is better than compiling each size.
     """
     steps = engine.pipeline("kernel")
     ready = lower([*indexed, *constant], [*indexed, *constant], steps[steps.index("indexing") + 1 :], target, "kernel")
@@ -136,7 +137,7 @@ def compile_varying(
     for (scheduled, _), one_size, indexed_at in zip(stages, wanted, of_constants, strict=True):
         tactics = [one.attrs.get("tactic", "") for one in (scheduled, one_size)]
         times = [one.attrs.get("estimate", 0) for one in (scheduled, one_size)]
-        if tactics[0] != tactics[1] and times[0] > 4 * times[1] and sum(estimate(indexed_at)) > _LITTLE:
+        if tactics[0] != tactics[1] and times[0] > _SLOWER * times[1] and sum(estimate(indexed_at)) > _LITTLE:
             raise RewriteError(
                 f"a kernel has the tactic `{tactics[0]}` where sizes vary, `{tactics[1]}` where they do not"
             )

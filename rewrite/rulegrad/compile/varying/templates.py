@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from rulegrad._core import TemplateGraph
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 
+from .axes import Pair, connected
 from .formulas import MOST_VARIABLES, Formula, Monomial, monomials_of, value_of
 
 #: Attributes that may vary: whole numbers, or tuples of them.
@@ -92,7 +93,9 @@ def generalised(
     varying = sorted(sizes, key=lambda pair: abs(pair[1] - pair[0])) if steps else list(sizes)
     template = Template()
     if variables is None:
-        template.examples, formulas = explained(varying, steps)
+        template.examples, formulas = explained(varying, steps, connected(pairs))
+        if len(template.examples) > MOST_VARIABLES:
+            template.examples, formulas = explained(varying, steps)
     else:
         template.examples, formulas = list(variables), {pair: formula_of(pair, variables) for pair in varying}
     if len(template.examples) > MOST_VARIABLES:
@@ -204,13 +207,16 @@ def _is_same(x: Any, y: Any) -> bool:
 
 
 def explained(
-    pairs: Sequence[tuple[int, int]], steps: bool = False
+    pairs: Sequence[tuple[int, int]], steps: bool = False, together: Mapping[Pair, Pair] | None = None
 ) -> tuple[list[tuple[int, int]], dict[tuple[int, int], Formula]]:
-    """Which pairs of sizes are variables, and all as formulas of these: the likeliest that holds in both graphs."""
+    """Which pairs of sizes are variables, and all as formulas of these: the likeliest that holds in both graphs.
+
+    together: which pairs may be formulas of each other (`connected`).
+    """
     variables: list[tuple[int, int]] = []
     found: dict[tuple[int, int], Formula] = {}
     for pair in pairs:
-        formula = next(_explanations(pair, variables, steps), None)
+        formula = next(_explanations(pair, variables, steps, together), None)
         if formula is None:
             formula = (((len(variables),), 1),)
             variables.append(pair)
@@ -226,9 +232,13 @@ def formula_of(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> F
     return found
 
 
-def _explanations(pair: tuple[int, int], variables: Sequence[tuple[int, int]], steps: bool) -> Iterator[Formula]:
+def _explanations(
+    pair: Pair, variables: Sequence[Pair], steps: bool, together: Mapping[Pair, Pair] | None = None
+) -> Iterator[Formula]:
     """A pair of sizes by the variables, the likeliest first: x + c, c * x, c * x * y, c * x + d, c - x."""
     (m, n), numbered = pair, list(enumerate(variables))
+    if together is not None:
+        numbered = [(v, one) for v, one in numbered if together.get(one) == together.get(pair)]
     for v, (p, q) in numbered:
         if n - m == q - p:
             yield (((), m - p), ((v,), 1)) if m != p else (((v,), 1),)
