@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, nn
 from rulegrad.compile import kernels, plans, varying
 from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, monomials_of, value_of
 from rulegrad.compile.varying.templates import DifferentError, generalised, instance, matched
@@ -431,3 +432,43 @@ def test_formulas() -> None:
     for wrong in (lambda t, u: t // 2, lambda t, u: min(t, 512), lambda t, u: t * t * t, lambda t, u: t * t * u):
         with pytest.raises(NoFormulaError):
             fit([wrong(*point) for point in fit.points])
+
+
+def test_a_capture_of_another_size_compiles_nothing(built: list[int], tmp_path: Path) -> None:
+    layers = [nn.Conv2d(3, 8, 3, padding=1, device="c"), nn.Conv2d(8, 4, 3, padding=1, device="c")]
+    model = nn.Sequential(layers[0], nn.ReLU(), layers[1]).eval()
+    captured = rg.jit(model)
+    with rg.no_grad():
+        for t in (9, 11, 13, 24):
+            x = floats(1, 3, t, t)
+            if t == 13:
+                built.clear()
+            same(captured(tensor(x)), model(tensor(x)).numpy())
+        assert built == []
+        for _ in range(varying.OFTEN):  # a size that is used often has kernels of its own
+            found = captured(tensor(x))
+        assert len(built) == 1 and built[0] > 0
+        same(found, model(tensor(x)).numpy())
+    captured.save(tmp_path / "captured")
+    other = rg.jit(model)
+    other.load(tmp_path / "captured")
+    x = floats(1, 3, 24, 24)
+    same(other(tensor(x)), model(tensor(x)).numpy())
+
+
+def test_gradients_go_through_a_capture_of_another_size(built: list[int]) -> None:
+    weight = floats(6, 3, 3, 3)
+
+    def gradients(function: Callable[[Tensor, Tensor], Tensor], t: int) -> list[Array]:
+        x, w = (Tensor(array, device="c", requires_grad=True) for array in (np.ones((2, 3, t, t), "f"), weight))
+        function(x, w).sum().backward()
+        assert x.grad is not None and w.grad is not None
+        return [x.grad.numpy(), w.grad.numpy()]
+
+    def convolved(x: Tensor, w: Tensor) -> Tensor:
+        return (x * x).conv2d(w, padding=1).relu()
+
+    captured = rg.jit(convolved)
+    for t in (6, 7, 9, 12):
+        for found, wanted in zip(gradients(captured, t), gradients(convolved, t), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)

@@ -6,7 +6,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from rulegrad.capture.paths import Paths
 from rulegrad.capture.sources import Kind, Output, Recipe, Source, kind_of
 from rulegrad.compile import kernels
 from rulegrad.compile.plans import Plan
-from rulegrad.compile.realize import is_free
+from rulegrad.compile.realize import is_free, plan_of
+from rulegrad.compile.schedule import Schedule
 from rulegrad.compile.sharding import is_on_mesh
 from rulegrad.config import config
 from rulegrad.errors import CaptureError
@@ -34,6 +35,9 @@ from rulegrad.tensor.storage import upload
 from rulegrad.tensor.tensor import Tensor
 from rulegrad.tensor.trees import Rebuild, flatten
 
+if TYPE_CHECKING:
+    from rulegrad.compile.varying import SizedPlan
+
 
 class Part(NamedTuple):
     """The computation of the outputs that are on one device."""
@@ -47,6 +51,7 @@ class Part(NamedTuple):
     inputs: tuple[UOp, ...]  # the nodes that stand for the inputs in the graphs
     targets: tuple[int, ...]  # inputs that gradients go to
     prepared: tuple[tuple[int, ...], ...] | None = None  # of a file: the inputs that can be taken together
+    sized: SizedPlan | None = None  # where the plan is one for all sizes
 
 
 class Write(NamedTuple):
@@ -204,6 +209,12 @@ class Captured:
         made: list[Any] = [None] * len(self.outputs)
         pullbacks: dict[int, Pullback] = {}
         for part in self.parts:
+            if part.sized is not None:
+                part.sized.used()
+                if part.sized.is_repeated():
+                    self.of_own_sizes()
+                    break
+        for part in self.parts:
             self._run(part, tensors, called, made, pullbacks)
         for number in self._empty:
             output = self.outputs[number]
@@ -254,12 +265,17 @@ class Captured:
         for number, buffer in zip(part.outputs, found, strict=True):
             made[number] = buffer
 
+    def of_own_sizes(self) -> None:
+        """From now on all plans are of these sizes alone: they are used often, or kept in a file."""
+        self.parts = [part if part.sized is None else of_own_sizes(part) for part in self.parts]
+
     def _launch(self, part: Part, tensors: list[Any], buffers: list[Buffer]) -> list[Buffer]:
         found = part.plan.launch(buffers, part.graphs)
         if config.detect_nan:
             names = {node: buffer.uop for node, buffer in zip(part.inputs, buffers, strict=True)}
             nan_checks.check([source_lines.with_others(graph, names) for graph in part.graphs], found)
-        self._teach(part, (), ())
+        if part.sized is None:
+            self._teach(part, (), ())
         return found
 
     def _launch_in_place(self, part: Part, tensors: list[Any], buffers: list[Buffer]) -> list[Buffer]:
@@ -316,6 +332,32 @@ class Captured:
             parts = Parts.of(part.inputs[result]) if is_input else dict(schedule.parts).get(result)
             self._products[number] = make_product(part.graphs[place], parts, part.inputs, part.targets)
         return self._products[number]
+
+
+def of_own_sizes(part: Part) -> Part:
+    """The same with a plan of its sizes alone."""
+    number_of = {node.attrs["id"]: place for place, node in enumerate(part.inputs)}
+    plan, ids = plan_of(part.graphs, part.plan.device)
+    places = [number_of[number] for number in ids]
+    return part._replace(
+        plan=plan,
+        sources=tuple([part.sources[place] for place in places]),
+        inputs=tuple([part.inputs[place] for place in places]),
+        targets=tuple([at for at, place in enumerate(places) if place in part.targets]),
+        shared=shared(plan.schedule),
+        sized=None,
+    )
+
+
+def shared(schedule: Schedule) -> tuple[int, ...]:
+    """The outputs of a schedule that are inputs, or other outputs."""
+    seen = set(range(schedule.inputs))
+    found = []
+    for place, number in enumerate(schedule.outputs):
+        if number in seen:
+            found.append(place)
+        seen.add(number)
+    return tuple(found)
 
 
 def _root(buffer: Buffer) -> Buffer:

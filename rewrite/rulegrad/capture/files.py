@@ -86,6 +86,8 @@ def save(path: str | Path, name: str, captured: Sequence[tuple[Any, Captured]], 
     walk = Walk([function])
     names = {id(tensor): walk.name(place) for place, tensor in reversed(walk.tensors)}
     names.update({id(item): walk.name(place) for place, item in walk.items()})
+    for _, one in captured:
+        one.of_own_sizes()
     parts = [part for _, one in captured for part in one.parts]
     used = sorted({part.plan.device for part in parts})
     body = {

@@ -7,15 +7,14 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rulegrad.capture.captured import Call, Captured, Guards, Part, Write
+from rulegrad.capture.captured import Call, Captured, Guards, Part, Write, shared
 from rulegrad.capture.paths import Paths, Walk
 from rulegrad.capture.sources import Output, Recipe, Source, kind_of
 from rulegrad.capture.tracing import Trace
 from rulegrad.compile import kernels
-from rulegrad.compile.realize import Found, find_plan
-from rulegrad.compile.schedule import Schedule
+from rulegrad.compile.realize import Found, find_plan, find_sized_plan
 from rulegrad.compile.sharding import asks_for_own_number
 from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
@@ -24,6 +23,9 @@ from rulegrad.tensor.aliasing import leave, release, renew
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.trees import flatten
+
+if TYPE_CHECKING:
+    from rulegrad.compile.varying import SizedPlan
 
 FindPlan: TypeAlias = Callable[[Sequence[UOp], str], Found]
 
@@ -139,10 +141,10 @@ class Outcome:
             found[device] = tuple(on_it), [self._graphs[k] for k in on_it]
         return found
 
-    def captured(self, walk: Walk, same: Sequence[int], find: FindPlan = find_plan) -> Captured:
+    def captured(self, walk: Walk, same: Sequence[int], find: FindPlan | None = None) -> Captured:
         """What is kept; walk: over what the function could reach before the call."""
         return Captured(
-            [self._part(*its, find(its[1], device)) for device, its in self.parts().items()],
+            [self._computation(*its, device, find) for device, its in self.parts().items()],
             self.outputs,
             self.recipes,
             self.rebuild,
@@ -157,20 +159,32 @@ class Outcome:
             self._guards(walk, same),
         )
 
-    def _part(self, numbers: tuple[int, ...], graphs: Sequence[UOp], found: Found) -> Part:
+    def _computation(self, numbers: tuple[int, ...], graphs: list[UOp], device: str, find: FindPlan | None) -> Part:
+        """Of a plan for all sizes only where no result takes the memory of an input: it has no room for that."""
+        sized = None if find or self.writes or self.gradients else find_sized_plan(graphs, device)
+        if sized is not None:
+            return self._part(numbers, graphs, *sized)
+        return self._part(numbers, graphs, (find or find_plan)(graphs, device))
+
+    def _part(
+        self, numbers: tuple[int, ...], graphs: Sequence[UOp], found: Found, sized: SizedPlan | None = None
+    ) -> Part:
         plan, buffers = found
-        sources = tuple(self.source(buffer.id) for buffer in buffers)
+        own_buffers = {id(one) for one in sized.inputs} if sized else set()
+        sources = tuple(
+            Source("constant", buffer) if id(buffer) in own_buffers else self.source(buffer.id) for buffer in buffers
+        )
         # What each input may give its memory to: arguments are somebody else's.
         heirs = {("tensor", write.tensor): write.output for write in self.writes if write.tensor >= len(self.arguments)}
         heirs.update({("gradient", write.tensor): write.output for write in self.gradients})
         places: dict[int | None, int] = {output: place for place, output in enumerate(numbers)}
         own = {place: places.get(heirs[source]) for place, source in enumerate(sources) if source in heirs}
-        shared = _shared(plan.schedule)
+        ends = shared(plan.schedule)
         nodes = [buffer.uop for buffer in buffers]
         targets = tuple(
             place for place, buffer in enumerate(buffers) if self._original(buffer.id) in self.trace.tracked
         )
-        return Part(plan, sources, tuple(graphs), numbers, own, shared, tuple(nodes), targets)
+        return Part(plan, sources, tuple(graphs), numbers, own, ends, tuple(nodes), targets, sized=sized)
 
     def _original(self, number: int) -> int:
         """The number of the buffer that another one is an alias of, as far as the trace knows it."""
@@ -214,14 +228,3 @@ class Outcome:
 
 def _is_root(tensor: TensorCore) -> bool:
     return any(call.root is tensor for call in tensor._gradient_of)
-
-
-def _shared(schedule: Schedule) -> tuple[int, ...]:
-    """The outputs of a schedule that are inputs, or other outputs."""
-    seen = set(range(schedule.inputs))
-    found = []
-    for place, number in enumerate(schedule.outputs):
-        if number in seen:
-            found.append(place)
-        seen.add(number)
-    return tuple(found)

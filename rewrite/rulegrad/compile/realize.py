@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rulegrad import engine
 from rulegrad._core import signature
@@ -23,6 +23,9 @@ from rulegrad.runtime import devices, profile
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.eager import eager, follow_settings
 from rulegrad.runtime.kernel import Kernel
+
+if TYPE_CHECKING:
+    from rulegrad.compile.varying import SizedPlan
 
 
 class Holders(Protocol):
@@ -129,6 +132,20 @@ def find_plan(uops: Sequence[UOp], device: str | None = None) -> Found:
     return Found(way.plan, buffers)
 
 
+def find_sized_plan(uops: Sequence[UOp], device: str | None = None) -> tuple[Found, SizedPlan] | None:
+    """The plan of tensor graphs that is one for all sizes, which reads buffers of its own too; None where none is.
+
+    There is none either where graphs have a plan of their own. Whoever keeps it counts its uses.
+    """
+    key, ids = signature(uops)
+    buffers = [Buffer.numbered(number) for number in ids]
+    place = _device_of(buffers) or device or devices.default()
+    sized = _sized_plan(key, uops, ids, buffers, place) if (key, place) not in _ways else None
+    if sized is None:
+        return None
+    return Found(sized.plan, [buffers[one] if isinstance(one, int) else one for one in sized.inputs]), sized
+
+
 def plan_of(uops: Sequence[UOp], device: str) -> tuple[Plan, tuple[int, ...]]:
     """The plan of tensor graphs on a device, and the ids of the buffers that it reads, in its order.
 
@@ -161,13 +178,19 @@ def _look_up(
 def _find_general(
     key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
 ) -> _Way | None:
-    """The plan of graphs like these at all sizes, at their sizes."""
-    if config.check or watching.watchers:
+    """The way to the plan of graphs like these at all sizes, at their sizes."""
+    found = _sized_plan(key, uops, ids, buffers, device)
+    return None if found is None else _Way(found.plan, found.inputs, runs=found.let_go())
+
+
+def _sized_plan(
+    key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
+) -> SizedPlan | None:
+    if config.check or watching.watchers or config.general_plans <= 0:
         return None
     from rulegrad.compile import varying  # late: few programs have a use for it
 
-    found = varying.find(key, uops, ids, buffers, device)
-    return None if found is None else _Way(found.plan, found.inputs, runs=found.let_go())
+    return varying.find(key, uops, ids, buffers, device)
 
 
 def _tell_engine(key: bytes, way: _Way) -> None:

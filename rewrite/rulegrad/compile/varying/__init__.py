@@ -52,7 +52,9 @@ class _Kind:
 
 
 @dataclass(slots=True)
-class _Found:
+class SizedPlan:
+    """A general plan at the sizes of some graphs: what it reads are places in their buffers, or buffers of its own."""
+
     plan: Any
     inputs: tuple[int | Buffer, ...]
     general: _Used
@@ -64,6 +66,14 @@ class _Found:
         self.uses += 1 + self.unseen
         self.general.uses += 1 + self.unseen
         self.unseen = 0
+
+    def is_repeated(self) -> bool:
+        """Whether these sizes are used so often that who captured the graphs wants a plan of their own."""
+        return self.uses > OFTEN
+
+    def is_often_used(self) -> bool:
+        """The same for graphs that are built anew: of the layers of a decoder each has as many calls at each length."""
+        return self.is_repeated() and 2 * self.uses >= self.general.uses
 
     def let_go(self) -> int:
         """How often the engine may use the plan by itself; from now on these uses count."""
@@ -80,7 +90,7 @@ class _Used:
 
 
 _kinds: dict[tuple[Any, ...], _Kind] = {}
-_found: OrderedDict[tuple[bytes, str], _Found] = OrderedDict()
+_found: OrderedDict[tuple[bytes, str], SizedPlan] = OrderedDict()
 _reasons: list[str] = []  # why graphs have no general plan
 
 
@@ -99,7 +109,9 @@ def reasons() -> tuple[str, ...]:
     return tuple(_reasons[-100:])
 
 
-def find(key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str) -> _Found | None:
+def find(
+    key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
+) -> SizedPlan | None:
     """The general plan of graphs at their sizes, and what it reads: places in `ids`, or buffers of its own.
 
     None where they have none, or these sizes are used so often that a plan of their own is better; and where schedules
@@ -117,7 +129,7 @@ def find(key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[
             _found.popitem(last=False)
     _found.move_to_end((key, device))
     found.used()
-    if found.uses > OFTEN and 2 * found.uses >= found.general.uses:
+    if found.is_often_used():
         del _found[key, device]
         return None
     return found
@@ -142,7 +154,7 @@ def _is_able(device: str) -> bool:
     return "size" in templates or "sizes" in templates
 
 
-def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str) -> _Found | None:
+def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str) -> SizedPlan | None:
     if is_on_mesh(uops):  # the parts of an axis are rounded up, which no formula of sizes is
         return None
     kind = _kinds.setdefault(_kind_of(uops, buffers, device), _Kind())
@@ -200,7 +212,7 @@ def _templates(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> list[Template]
     return [template for *_, template in sorted(found, key=lambda one: one[:3])]
 
 
-def _at(used: _Used, uops: Sequence[UOp], ids: Sequence[int], device: str) -> _Found | None:
+def _at(used: _Used, uops: Sequence[UOp], ids: Sequence[int], device: str) -> SizedPlan | None:
     """A general plan at the sizes of these graphs, if it is theirs."""
     general = used.general
     match = matched(general.template, uops)
@@ -213,7 +225,7 @@ def _at(used: _Used, uops: Sequence[UOp], ids: Sequence[int], device: str) -> _F
     values = match.sizes or (0,)
     sizes = filled_buffer(values, (len(values),), "int64", device)
     inputs = tuple([_input(general.template, match, number, ids, device) for number in general.inputs])
-    return _Found(general.plan(match.sizes, device), (*inputs, sizes), used)
+    return SizedPlan(general.plan(match.sizes, device), (*inputs, sizes), used)
 
 
 def _input(template: Template, match: Match, number: int, ids: Sequence[int], device: str) -> int | Buffer:
