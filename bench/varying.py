@@ -17,6 +17,7 @@ import numpy as np
 import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import forget_kernels, varying
+from rulegrad.nn import functional
 
 Make = Callable[[int], tuple[Tensor, ...]]
 noise = np.random.default_rng(0)
@@ -59,6 +60,24 @@ CASES: dict[str, tuple[Callable[..., Tensor], Make, tuple[int, ...]]] = {
     "convolution of (t, t)": (
         lambda x, w: x.conv2d(w, padding=1), lambda t: (floats(2, 16, t, t), floats(32, 16, 3, 3)), (28, 56),
     ),
+    "convolution 1 x 1 of (t, t)": (
+        lambda x, w: x.conv2d(w), lambda t: (floats(2, 16, t, t), floats(32, 16, 1, 1)), (28, 56),
+    ),
+    "convolution, stride 2": (
+        lambda x, w: x.conv2d(w, stride=2), lambda t: (floats(2, 16, t, t), floats(32, 16, 3, 3)), (29, 57),
+    ),
+    "depthwise convolution": (
+        lambda x, w: x.conv2d(w, padding=1, groups=16), lambda t: (floats(2, 16, t, t), floats(16, 1, 3, 3)), (28, 56),
+    ),
+    "transposed convolution": (
+        lambda x, w: x.conv_transpose2d(w, stride=2), lambda t: (floats(2, 16, t, t), floats(16, 8, 2, 2)), (28, 56),
+    ),
+    "largest of windows": (lambda x: x.max_pool2d(3, 1, 1), lambda t: (floats(2, 16, t, t),), (28, 56)),
+    "mean of 2 x 2": (lambda x: x.avg_pool2d(2), lambda t: (floats(2, 16, 2 * t, 2 * t),), (28, 56)),
+    "repeated 2 x 2": (
+        lambda x: x.repeat_interleave(2, 2).repeat_interleave(2, 3), lambda t: (floats(2, 16, t, t),), (28, 56),
+    ),
+    "group norm": (lambda x: functional.group_norm(x, 4), lambda t: (floats(2, 16, t, t),), (28, 56)),
 }  # fmt: skip
 
 

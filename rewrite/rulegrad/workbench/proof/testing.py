@@ -287,7 +287,7 @@ class Allowed:
 
 def _at_sizes(graph: UOp, after: UOp, r: random.Random) -> Iterator[tuple[UOp, UOp]]:
     """Both sides at several values of the sizes that vary, if any: the least, and others near it."""
-    sizes = UOp("SINK", (graph, after)).toposort("VAR")
+    sizes = list(dict.fromkeys([*graph.toposort("VAR"), *after.toposort("VAR")]))
     for try_ in range(_SIZES if sizes else 1):
         values = {}
         for size in sizes:

@@ -1,0 +1,106 @@
+"""Networks on images of sizes that vary: plans for all sizes beside a plan for each size, and PyTorch.
+
+    python bench/images.py [resnet18] [unet] [--device c] [--cold]
+
+Each row is a size that was not seen before: the first call and the least of some later ones, in milliseconds, by the
+clock, with all cores. `--cold` keeps nothing on disk, so that the device's compiler is part of a first call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+SIZES = {"resnet18": (224, 256, 288, 320, 192), "unet": (128, 160, 192, 224, 96)}
+
+
+def unet(library: Any) -> Any:
+    nn = library.nn
+    cat = library.cat
+
+    def pair(inputs: int, outputs: int) -> Any:
+        return nn.Sequential(
+            *(nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()),
+            *(nn.Conv2d(outputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()),
+        )
+
+    class Network(nn.Module):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.middle = pair(3, 16), pair(16, 32), pair(32, 64)
+            self.up2, self.left2 = nn.ConvTranspose2d(64, 32, 2, 2), pair(64, 32)
+            self.up1, self.left1 = nn.ConvTranspose2d(32, 16, 2, 2), pair(32, 16)
+            self.last, self.pool = nn.Conv2d(16, 1, 1), nn.MaxPool2d(2)
+
+        def forward(self, x: Any) -> Any:
+            first = self.first(x)
+            second = self.second(self.pool(first))
+            x = self.up2(self.middle(self.pool(second)))
+            x = self.up1(self.left2(cat([x, second], 1)))
+            return self.last(self.left1(cat([x, first], 1)))
+
+    return Network()
+
+
+def network(library: Any, name: str) -> Any:
+    if name == "unet":
+        return unet(library).eval()
+    from schedule_models import _resnet18
+
+    return _resnet18(library.nn.functional)(library.nn).eval()
+
+
+def times(network: Callable[[Any], Any], pixels: Any, count: int = 6) -> tuple[float, float]:
+    """The first call and the least of others, in milliseconds."""
+    found = []
+    for _ in range(count):
+        start = time.perf_counter()
+        network(pixels).numpy()
+        found.append((time.perf_counter() - start) * 1e3)
+    return found[0], min(found[1:])
+
+
+def rows(name: str, device: str) -> Sequence[tuple[int, tuple[float, ...]]]:
+    import torch
+
+    import rulegrad as rg
+
+    here, peer = network(rg, name), network(torch, name)
+    found: list[tuple[int, tuple[float, ...]]] = []
+    with rg.config(device=device), rg.no_grad(), torch.no_grad():
+        for size in SIZES[name]:
+            pixels = np.random.default_rng(size).standard_normal((1, 3, size, size)).astype(np.float32)
+            x, other = rg.Tensor(pixels), torch.from_numpy(pixels)
+            general = times(here, x)
+            with rg.config(general_plans=0):
+                own = times(here, x)
+            found.append((size, (*general, *own, *times(peer, other))))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", choices=[*SIZES, []], help="all without any")
+    parser.add_argument("--device", default="c")
+    parser.add_argument("--cold", action="store_true", help="with an empty cache on disk")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if given.cold:
+            os.environ["RULEGRAD_CACHE"] = folder
+        for name in given.networks or SIZES:
+            print(
+                f"\n{name:10}{'all sizes: first':>18}{'later':>8}{'each: first':>14}{'later':>8}"
+                f"{'PyTorch: first':>16}{'later':>8}"
+            )
+            for size, columns in rows(name, given.device):
+                print(f"{size:10}" + "".join(f"{ms:{width}.1f}" for ms, width in zip(columns, (18, 8, 14, 8, 16, 8))))
+
+
+if __name__ == "__main__":
+    main()
