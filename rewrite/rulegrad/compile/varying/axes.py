@@ -21,7 +21,7 @@ def connected(pairs: Iterable[tuple[UOp, UOp]]) -> dict[Pair, Pair]:
     def root(pair: Pair) -> Pair:
         above.setdefault(pair, pair)
         while above[pair] != pair:
-            pair = above[pair] = above[above[pair]]
+            pair = above[pair]
         return pair
 
     for a, b in pairs:
@@ -61,17 +61,19 @@ def _paired(one: _Shape, two: _Shape) -> list[Pair]:
 
 
 def _regrouped(below: Sequence[Pair], own: Sequence[Pair]) -> Iterator[list[Pair]]:
-    """The neighbouring axes that become each other: as many elements are before them in both shapes."""
+    """The neighbouring axes that become each other, as many elements being before them in both, where one size varies.
+
+    Where several vary, one size is their product, which says nothing of how they depend on each other.
+    """
     left, right = ([pair for pair in pairs if pair != (1, 1)] for pairs in (below, own))
-    group: list[Pair] = []
+    groups: tuple[list[Pair], list[Pair]] = [], []
     sizes = [(1, 1), (1, 1)]
     while left or right:
         side = 0 if not right or (left and sizes[0][0] <= sizes[1][0]) else 1
         pair = (left, right)[side].pop(0)
-        group.append(pair)
+        groups[side].append(pair)
         sizes[side] = (sizes[side][0] * pair[0], sizes[side][1] * pair[1])
         if sizes[0] == sizes[1]:
-            yield group
-            group = []
-    if group:
-        yield group
+            if all(sum(m != n for m, n in several) <= 1 for several in groups):
+                yield [*groups[0], *groups[1]]
+            groups = [], []

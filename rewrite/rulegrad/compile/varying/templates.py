@@ -237,13 +237,14 @@ def _explanations(
 ) -> Iterator[Formula]:
     """A pair of sizes by the variables, the likeliest first: x + c, c * x, c * x * y, c * x + d, c - x."""
     (m, n), numbered = pair, list(enumerate(variables))
+    every = numbered  # of which a size may be the product
     if together is not None:
         numbered = [(v, one) for v, one in numbered if together.get(one) == together.get(pair)]
     for v, (p, q) in numbered:
         if n - m == q - p:
             yield (((), m - p), ((v,), 1)) if m != p else (((v,), 1),)
-    for count in (1, 2):
-        for several in itertools.combinations_with_replacement(numbered, count):
+    for count, factors in ((1, numbered), (2, every)):
+        for several in itertools.combinations_with_replacement(factors, count):
             p, q = (math.prod(one[k] for _, one in several) for k in (0, 1))
             if p and m % p == 0 and n * p == m * q:
                 yield ((tuple(v for v, _ in several), m // p),)
