@@ -185,10 +185,14 @@ def _launches(schedule: Schedule, found: list[Kernel], device: str) -> Iterator[
 
 
 def _typical(template: Template) -> list[int]:
-    """Sizes that choices are made for: those of the second graph, or multiples of them where its axes are small."""
+    """Sizes that choices are made for: those of the second graph, or multiples of them where all are small.
+
+    Where they are quotients of what varies, what they are quotients of counts too.
+    """
     sizes = [second for _, second in template.examples]
-    formulas = [one for one in template.formulas() if all(len(names) <= 1 for names, _ in one)]
-    longest = max([*sizes, *(value_of(one, sizes) for one in formulas)], default=1)
+    axes = template.formulas() if template.steps else ()
+    linear = [one for one in axes if all(len(names) <= 1 for names, _ in one)]
+    longest = max([*sizes, *(value_of(one, sizes) for one in linear)], default=1)
     factor = -(-_TYPICAL // max(1, longest))
     return [size * factor for size in sizes]
 

@@ -53,6 +53,7 @@ class Template:
     examples: list[tuple[int, int]] = field(default_factory=list)
     scalars: list[Any] = field(default_factory=list)  #: their dtypes
     buffers: int = 0
+    steps: bool = False  #: whether the variables are quotients of sizes
     monomials: tuple[Monomial, ...] = ((),)  #: those of the numbers of elements of its values
     graph: TemplateGraph | None = None  #: the same for the engine
 
@@ -91,7 +92,7 @@ def generalised(
             if (a.op == "BUFFER") == of_buffers:
                 sizes.update((pair, None) for pair in _differing(a, b))
     varying = sorted(sizes, key=lambda pair: abs(pair[1] - pair[0])) if steps else list(sizes)
-    template = Template()
+    template = Template(steps=steps)
     if variables is None:
         template.examples, formulas = explained(varying, steps, connected(pairs))
         if len(template.examples) > MOST_VARIABLES:
