@@ -147,10 +147,10 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[..., Array], Callable[[in
     "causal attention": (causal_of, causal, lambda t: [floats(2, t, 16) for _ in range(3)]),
     "causal attention of t lines": (causal_of, causal, lambda t: [floats(t, 2 * t, 16) for _ in range(3)]),
     "convolution": (
-        lambda x: x.conv2d(tensor(kernel), padding=1), convolution, lambda t: [floats(2, 3, t, t)],
+        lambda x: x.conv2d(tensor(kernel, str(x.device)), padding=1), convolution, lambda t: [floats(2, 3, t, t)],
     ),
     "convolution of t images": (
-        lambda x: x.conv2d(tensor(kernel), padding=1), convolution, lambda t: [floats(t, 3, t + 3, 9)],
+        lambda x: x.conv2d(tensor(kernel, str(x.device)), padding=1), convolution, lambda t: [floats(t, 3, t + 3, 9)],
     ),
     "pointwise convolution": (
         lambda x: x.conv2d(tensor(pointwise_kernel)), lambda x: np.einsum("bchw,ocij->bohw", x, pointwise_kernel),
@@ -203,7 +203,8 @@ def serves_all_sizes(name: str, device: str) -> None:
 #: of the tactics of OpenCL on a CPU
 ON_OPENCL = [
     "elements of rows", "rows and bias", "sum of columns", "softmax", "layer norm of t rows", "product, rows",
-    "product, columns", "product, depth", "joined", "gathered", "distances to t", "causal attention",
+    "product, columns", "product, depth", "joined", "gathered", "distances to t", "causal attention", "convolution of t images",
+    "largest of windows", "group norm",
 ]  # fmt: skip
 
 
