@@ -372,13 +372,28 @@ def test_images_of_any_batch_height_and_width(name: str, built: list[int]) -> No
     assert built == [], varying.reasons()
 
 
+def test_sizes_that_are_much_larger_have_a_plan_of_their_own(built: list[int]) -> None:
+    def sums(t: int, u: int) -> None:
+        x = floats(t, u)
+        same(tensor(x).sum(-1), x.sum(-1))
+
+    for t, u in ((5, 7), (6, 9)):
+        sums(t, u)
+    built.clear()
+    sums(200, 8)
+    assert built == []
+    sums(2000, 8)  # tasks and tiles are for some hundred rows
+    assert len(built) == 1
+
+
 def test_what_is_refused_is_compiled_for_its_size(built: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_SLOWER", 1)
+    monkeypatch.setattr(kernels, "_DEARER", 0)
     for t in (5, 6, 7):
         x = floats(2000, t)
         same(tensor(x).roll(1, 1) + 1, np.roll(x, 1, 1) + 1)
     assert len(built) == 3
-    assert "`pieces` where they do not" in varying.reasons()[-1]
+    assert "`pieces` where they do not, and" in varying.reasons()[-1]
 
 
 def test_it_is_a_setting(built: list[int]) -> None:

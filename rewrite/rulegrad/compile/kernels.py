@@ -25,7 +25,9 @@ _COMPUTING = frozenset(("CAST", "MULACC", "CONST"))
 _MEMORY = ("PARAM", "BUFFER")
 _PLACES = frozenset(("INDEX", "AFTER"))
 _LITTLE = 1 << 17  # operations and bytes of a launch that takes microseconds, however its loops run
-_SLOWER = 4  # times as long as at constant sizes a kernel may take, which is less than compiling the sizes as they come
+#: A kernel for all sizes may take so many times as long as at constant sizes, or longer by so many hundredths of cycles
+#: of a thread, some milliseconds: sixteen such launches (varying.OFTEN) are as dear as compiling it for its sizes.
+_SLOWER, _DEARER = 2, 1_000_000_000
 _kernels: dict[tuple[UOp, str, bool, str], Kernel] = {}
 
 
@@ -120,8 +122,8 @@ def compile_varying(
     """The kernels of indexed graphs with flat addresses and sizes that are VARs, for a device that compiles text.
 
     graphs: numbered, as `compile_kernels` takes them, at any sizes. constant: the indexed ones at typical sizes. Raises
-    RewriteError where a rule needs a size to be a constant, or where a kernel would have another tactic because sizes
-    vary, one that is estimated to take much longer; for little work also that is better than compiling each size.
+    RewriteError where a rule needs a size to be a constant, or where a kernel is estimated to take much longer because
+    sizes vary; for little work also that is better than compiling each size.
     """
     steps = engine.pipeline("kernel")
     ready = lower([*indexed, *constant], [*indexed, *constant], steps[steps.index("indexing") + 1 :], target, "kernel")
@@ -137,9 +139,11 @@ def compile_varying(
     for (scheduled, _), one_size, indexed_at in zip(stages, wanted, of_constants, strict=True):
         tactics = [one.attrs.get("tactic", "") for one in (scheduled, one_size)]
         times = [one.attrs.get("estimate", 0) for one in (scheduled, one_size)]
-        if tactics[0] != tactics[1] and times[0] > _SLOWER * times[1] and sum(estimate(indexed_at)) > _LITTLE:
+        is_dear = times[0] > _SLOWER * times[1] and times[0] - times[1] > _DEARER
+        if is_dear and sum(estimate(indexed_at)) > _LITTLE:
             raise RewriteError(
-                f"a kernel has the tactic `{tactics[0]}` where sizes vary, `{tactics[1]}` where they do not"
+                f"a kernel has the tactic `{tactics[0]}` where sizes vary, `{tactics[1]}` where they do not, "
+                "and is estimated to take much longer"
             )
     return [made(place, *pair) for place, pair in enumerate(stages)]
 

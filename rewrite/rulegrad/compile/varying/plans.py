@@ -31,6 +31,7 @@ Bounds: TypeAlias = "tuple[tuple[int, int], ...]"  # the least and the most of e
 
 _LEAST: Final = 2  # sizes 0 and 1 have plans of their own
 _LARGE: Final = 4096  # a plan is for sizes up to this at least
+_FAR: Final = 3  # times as large as those that choices are made for several sizes may be
 _TYPICAL: Final = 256  # what kernels are good for at least; the sizes that a plan is made of are often the smallest
 
 
@@ -47,6 +48,16 @@ class General:
     block_of: tuple[int, ...]  # of each buffer that is made, numbered in the order of first use
     outputs: tuple[int, ...]
     dependencies: Dependencies
+
+    def is_for(self, sizes: Sequence[int]) -> bool:
+        """Whether the plan is right for these sizes, and made for such: of several none is much larger.
+
+        What is fast for 512 channels of 7 x 7 takes four times as long as need be for 64 of 56 x 56.
+        """
+        inside = all(least <= size <= most for size, (least, most) in zip(sizes, self.bounds, strict=True))
+        typical = zip(_typical(self.template), self.template.examples, strict=True)
+        near = all(size <= _FAR * max(one, *ends) for size, (one, ends) in zip(sizes, typical, strict=True))
+        return inside and (near or len(sizes) == 1)
 
     def plan(self, sizes: Sequence[int], device: str) -> Plan:
         """The plan at these sizes: its last input is a buffer of them."""
