@@ -216,7 +216,9 @@ def _at(used: _Used, uops: Sequence[UOp], ids: Sequence[int], device: str) -> Si
     """A general plan at the sizes of these graphs, if it is theirs."""
     general = used.general
     match = matched(general.template, uops)
-    if match is None or not general.is_for(match.sizes):
+    if match is None or any(
+        not least <= size <= most for size, (least, most) in zip(match.sizes, general.bounds, strict=True)
+    ):
         return None
     if any(value_of(axis, match.sizes) < 1 for axis in general.axes):
         return None

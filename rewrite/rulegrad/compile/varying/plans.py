@@ -49,16 +49,6 @@ class General:
     outputs: tuple[int, ...]
     dependencies: Dependencies
 
-    def is_for(self, sizes: Sequence[int]) -> bool:
-        """Whether the plan is right for these sizes, and made for such: of several none is much larger.
-
-        What is fast for 512 channels of 7 x 7 takes four times as long as need be for 64 of 56 x 56.
-        """
-        inside = all(least <= size <= most for size, (least, most) in zip(sizes, self.bounds, strict=True))
-        typical = zip(_typical(self.template), self.template.examples, strict=True)
-        near = all(size <= _FAR * max(one, *ends) for size, (one, ends) in zip(sizes, typical, strict=True))
-        return inside and (near or len(sizes) == 1)
-
     def plan(self, sizes: Sequence[int], device: str) -> Plan:
         """The plan at these sizes: its last input is a buffer of them."""
         shapes = tuple((tuple([value_of(size, sizes) for size in dims]), dtype) for dims, dtype in self.made)
@@ -209,8 +199,15 @@ def _typical(template: Template) -> list[int]:
 
 
 def _bounds(template: Template, number: int) -> tuple[int, int]:
-    """The least and the most that a size may be: sizes for which an axis has no element have plans of their own."""
-    least, most = _LEAST, max(_LARGE, 8 * max(template.examples[number]))
+    """The least and the most that a size may be: sizes for which an axis has no element have plans of their own.
+
+    So has one of several that is much larger than those that choices are made for: what is fast for 512 channels of
+    7 x 7 takes four times as long as need be for 64 of 56 x 56.
+    """
+    ends = template.examples[number]
+    least, most = _LEAST, max(_LARGE, 8 * max(ends))
+    if len(template.examples) > 1:
+        most = min(most, _FAR * max(_typical(template)[number], *ends))
     for formula in template.formulas():
         terms = dict(formula)
         factor, offset = terms.pop((number,), 0), terms.pop((), 0)
