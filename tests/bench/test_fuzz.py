@@ -9,11 +9,13 @@ import pytest
 
 from extents import KINDS, program
 from fuzz import (
+    SIZES,
     Expected,
     NotJudgedError,
     aliasing,
     build_captured,
     gradient_problem,
+    judged_at_sizes,
     programs_of,
     report,
     verdict,
@@ -34,6 +36,12 @@ def test_a_sample_of_captured_programs() -> None:
     results = verdicts(programs_of(3000, 60, aliasing()), "numpy", build_captured)
     assert len(results) > 30
     assert not [(program.seed, problem) for program, problem in results if problem]
+
+
+def test_running_reductions_of_rows_whose_number_varies() -> None:
+    """A plan for all sizes had one sum for all rows that a work-item goes along together, begun anew for each."""
+    programs = programs_of(990019, 1, aliasing(), SIZES)
+    assert not [problem for _, problem in judged_at_sizes(programs, "c") if problem]
 
 
 @pytest.mark.parametrize("device", ["numpy", "c"])
