@@ -228,7 +228,7 @@ class Computation:
     def at(self, sizes: tuple[int, ...], own: bool) -> tuple[Plan, list[int | Buffer]]:
         """The plan, and what it reads: numbers of the template's buffers, or constants. own: made for these sizes."""
         general = self._general
-        if own or general is None or any(value_of(axis, sizes) < 1 for axis in general.axes):
+        if own or general is None or not general.serves(sizes):
             plan, numbers = plan_of(self.graphs(sizes), self.device)
             return plan, [self._input(number - 1, sizes) for number in numbers]
         values = sizes or (0,)

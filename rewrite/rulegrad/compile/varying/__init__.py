@@ -32,9 +32,10 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.support.places import user_line
 
-from .formulas import NoFormulaError, value_of
-from .plans import Bounds, General, general_plan
+from .formulas import NoFormulaError
+from .plans import General, general_plan
 from .templates import DifferentError, Match, Template, generalised, matched
+from .validity import Bounds
 
 OFTEN: Final = 16  #: a size that is used so many times, and in half of all calls, gets kernels of its own
 _MOST_TRIED: Final = 4  # graphs of one kind that templates are made from
@@ -216,11 +217,7 @@ def _at(used: _Used, uops: Sequence[UOp], ids: Sequence[int], device: str) -> Si
     """A general plan at the sizes of these graphs, if it is theirs."""
     general = used.general
     match = matched(general.template, uops)
-    if match is None or any(
-        not least <= size <= most for size, (least, most) in zip(match.sizes, general.bounds, strict=True)
-    ):
-        return None
-    if any(value_of(axis, match.sizes) < 1 for axis in general.axes):
+    if match is None or not general.serves(match.sizes):
         return None
     values = match.sizes or (0,)
     sizes = filled_buffer(values, (len(values),), "int64", device)

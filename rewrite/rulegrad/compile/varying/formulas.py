@@ -76,25 +76,14 @@ class Fit:
     (((), 1), ((0,), 3))
     """
 
-    def __init__(
-        self,
-        variables: int,
-        monomials: Sequence[Monomial],
-        primes: Sequence[Sequence[int]],
-        small: Sequence[Sequence[int]] = (),
-    ) -> None:
-        """monomials: with all their divisors, so that the points determine a formula.
-
-        small: a formula has to hold at one of these points too, so that `min(t, 512)` is none.
-        """
+    def __init__(self, variables: int, monomials: Sequence[Monomial], primes: Sequence[Sequence[int]]) -> None:
+        """monomials: with all their divisors, so that the points determine a formula."""
         self._terms = tuple(monomials)
         last = numbers_needed(monomials) - 1
         #: as many as a formula has coefficients, and one more that checks them
         self.points = [tuple(primes[v][names.count(v)] for v in range(variables)) for names in self._terms]
         self.points.append(tuple(primes[v][last] for v in range(variables)))
         rows = tuple(tuple(math.prod(point[v] for v in names) for names in self._terms) for point in self.points[:-1])
-        if small:
-            self.points.append(tuple(small[v][0] for v in range(variables)))
         self._inverse = _inverse(rows)
         self._known: dict[tuple[int, ...], Formula] = {}
 
@@ -133,14 +122,19 @@ def numbers_within(ranges: Sequence[tuple[int, int]], count: int) -> list[list[i
     taken: set[int] = set()
     for k in sorted(range(len(ranges)), key=lambda k: ranges[k][1] - ranges[k][0]):
         numbers = range(max(ranges[k][0], 2), ranges[k][1] + 1)
-        primes = (n for n in numbers if n not in taken and _is_prime(n))
-        others = (n for n in numbers if n not in taken and not _is_prime(n))
+        primes = (n for n in numbers if n not in taken and is_prime(n))
+        others = (n for n in numbers if n not in taken and not is_prime(n))
         found[k] = list(itertools.islice(itertools.chain(primes, others), count))
         taken.update(found[k])
     return found if all(len(numbers) == count for numbers in found) else None
 
 
-def _is_prime(n: int) -> bool:
+def is_prime(n: int) -> bool:
+    """Whether a number from 2 on is a prime.
+
+    >>> [n for n in range(2, 20) if is_prime(n)]
+    [2, 3, 5, 7, 11, 13, 17, 19]
+    """
     return all(n % k for k in range(2, math.isqrt(n) + 1))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rulegrad.ir import UOp
 from rulegrad.ir.substitution import substituted
@@ -36,10 +37,16 @@ def expression(formula: Formula, variables: Sequence[UOp]) -> UOp:
     return total + constant if constant else total
 
 
+def at_sizes(kernel: UOp, sizes: Sequence[int]) -> UOp:
+    """A kernel with these sizes as constants."""
+    places = {node: UOp.const(sizes[node.attrs["slot"]], node.dtype) for node in kernel.toposort("VAR")}
+    return substituted(kernel, places)
+
+
 def at_typical_sizes(kernel: UOp) -> UOp:
     """A kernel with its sizes as constants: those that choices are made for."""
-    sizes = {node: UOp.const(node.attrs["typical"], node.dtype) for node in kernel.toposort("VAR")}
-    return substituted(kernel, sizes)
+    places = {node: UOp.const(node.attrs["typical"], node.dtype) for node in kernel.toposort("VAR")}
+    return substituted(kernel, places)
 
 
 def general_kernel(kernels: Sequence[UOp], fit: Fit, variables: Sequence[UOp]) -> UOp:
@@ -48,8 +55,43 @@ def general_kernel(kernels: Sequence[UOp], fit: Fit, variables: Sequence[UOp]) -
     Raises DifferentError where they differ in more than numbers, and NoFormulaError for a number that is not a formula.
     """
     most = [size.vmax or 0 for size in variables]
+    return _in_step(kernels, lambda nodes, src: _general_node(nodes, src, fit, variables, most))
+
+
+def at_point(graphs: Sequence[UOp], fit: Fit, point: Sequence[int]) -> UOp:
+    """The graph that is each of these at one of the fit's points, at another point.
+
+    Raises DifferentError, NoFormulaError, and GraphError where there is none.
+    """
+
+    def number(numbers: Sequence[Any]) -> Any:
+        first = numbers[0]
+        if all(type(one) is type(first) and one == first for one in numbers):
+            return first
+        if all(isinstance(one, tuple) and len(one) == len(first) for one in numbers):
+            return tuple(map(number, zip(*numbers, strict=True)))
+        whole = all(type(one) is int or (type(one) is float and one.is_integer()) for one in numbers)
+        if not whole:
+            raise DifferentError(f"graphs have {' and '.join(dict.fromkeys(map(repr, numbers)))}")
+        return type(first)(value_of(fit(list(map(int, numbers))), point))
+
+    def made(nodes: Sequence[UOp], src: tuple[UOp, ...]) -> UOp:
+        every = [node.attrs for node in nodes]
+        attributes = {name: number([attrs[name] for attrs in every]) for name in every[0]}
+        return nodes[0].replace(src, **{name: one for name, one in attributes.items() if one is not every[0][name]})
+
+    found = _in_step(graphs, made)
+    _ = found.shape  # of all nodes, which is checked by it
+    return found
+
+
+def _in_step(graphs: Sequence[UOp], make: Callable[[Sequence[UOp], tuple[UOp, ...]], UOp]) -> UOp:
+    """What `make` makes of the nodes at one place of all graphs, from the sources up; equal ones stay as they are.
+
+    Raises DifferentError where they have different ops, dtypes or numbers of sources.
+    """
     done: dict[tuple[UOp, ...], UOp] = {}
-    stack = [(tuple(kernels), False)]
+    stack = [(tuple(graphs), False)]
     while stack:
         nodes, ready = stack.pop()
         if nodes in done:
@@ -65,8 +107,8 @@ def general_kernel(kernels: Sequence[UOp], fit: Fit, variables: Sequence[UOp]) -
             stack.append((nodes, True))
             stack.extend((several, False) for several in below)
             continue
-        done[nodes] = _general_node(nodes, tuple(done[several] for several in below), fit, variables, most)
-    return done[tuple(kernels)]
+        done[nodes] = make(nodes, tuple(done[several] for several in below))
+    return done[tuple(graphs)]
 
 
 def _general_node(

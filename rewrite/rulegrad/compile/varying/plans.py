@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -23,11 +24,12 @@ from rulegrad.runtime.kernel import Kernel
 from .formulas import GENERIC, Fit, Formula, numbers_needed, numbers_within, value_of
 from .kernels import at_typical_sizes, general_kernel, variable
 from .templates import DifferentError, Hole, Template, instance
+from .validity import Bounds, Computation, Point, valid_bounds
 
 if TYPE_CHECKING:
     from rulegrad.runtime.device import SizedExecutable
 
-Bounds: TypeAlias = "tuple[tuple[int, int], ...]"  # the least and the most of each size
+_GraphAt: TypeAlias = Callable[[Point], tuple[UOp, list[UOp]]]  # numbered, and its buffers by slot
 
 _LEAST: Final = 2  # sizes 0 and 1 have plans of their own
 _LARGE: Final = 4096  # a plan is for sizes up to this at least
@@ -48,6 +50,12 @@ class General:
     block_of: tuple[int, ...]  # of each buffer that is made, numbered in the order of first use
     outputs: tuple[int, ...]
     dependencies: Dependencies
+
+    def serves(self, sizes: Sequence[int]) -> bool:
+        """Whether its kernels are for these sizes."""
+        return all(least <= size <= most for size, (least, most) in zip(sizes, self.bounds, strict=True)) and all(
+            value_of(axis, sizes) >= 1 for axis in self.axes
+        )
 
     def plan(self, sizes: Sequence[int], device: str) -> Plan:
         """The plan at these sizes: its last input is a buffer of them."""
@@ -85,41 +93,54 @@ def general_plan(template: Template, device: str, bounds: Bounds | None = None) 
 
     bounds: the least and the most that each size is; found out where they are not given.
     """
-    count = len(template.examples)
-    primes, small = _possible(template, device)
-    bounds = bounds or tuple(_bounds(template, number) for number in range(count))
-    try:
-        return _general_plan(template, device, Fit(count, template.monomials, primes, small if count else ()), bounds)
-    except DifferentError:  # kernels of small sizes may have another structure
-        return _general_plan(template, device, Fit(count, template.monomials, primes), bounds)
+
+    @functools.cache
+    def graph_at(point: Point) -> tuple[UOp, list[UOp]]:
+        return number_buffers(UOp("SINK", tuple(instance(template, point, device))))
+
+    error: DifferentError | None = None
+    for primes in _possible(template, graph_at):
+        fit = Fit(len(template.examples), template.monomials, primes)
+        try:
+            return _general_plan(template, device, fit, graph_at, bounds)
+        except DifferentError as problem:
+            error = error or problem
+    assert error is not None
+    raise error
 
 
-def _possible(template: Template, device: str) -> tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]]:
-    """Sizes that graphs of the template may have: the largest generic ones, and small ones; in each order of the sizes.
+def _possible(template: Template, graph_at: _GraphAt) -> Iterator[Sequence[Sequence[int]]]:
+    """Sizes that graphs of the template may have, the largest generic ones first; those in another order after them.
 
+    With `t < u` all of a slice of t elements may be in u of them; kernels where it is not are those for both.
     Raises GraphError where there are none.
     """
     count = len(template.examples)
 
-    def check(*rows: Sequence[Sequence[int]]) -> None:
-        for point in Fit(count, template.monomials, *rows).points:
-            instance(template, point, device)
+    def is_possible(primes: Sequence[Sequence[int]]) -> bool:
+        with contextlib.suppress(RulegradError):
+            for point in Fit(count, template.monomials, primes).points:
+                graph_at(point)
+            return True
+        return False
 
     for primes in GENERIC:
-        for order in itertools.permutations(range(count)):
-            of_order = [[rows[k] for k in order] for rows in (primes, GENERIC[-1])]
-            with contextlib.suppress(RulegradError):
-                check(*of_order)
-                return of_order[0], of_order[1]
+        orders = [[primes[k] for k in order] for order in itertools.permutations(range(count))]
+        found = next(filter(is_possible, orders), None)
+        if found is not None:
+            yield found
+            other = [primes[count - 1 - primes.index(row)] for row in found]
+            if other != found and is_possible(other):
+                yield other
+            return
     # both graphs are possible, and so is what lies between them; and places of an axis, up to its end
     for within in (template.examples, [_places(template, number) for number in range(count)]):
         numbers = numbers_within([(min(ends), max(ends)) for ends in within], numbers_needed(template.monomials))
-        if numbers:
-            with contextlib.suppress(RulegradError):
-                check(numbers)
-                return numbers, numbers
-    check(GENERIC[-1])
-    return GENERIC[-1], GENERIC[-1]
+        if numbers and is_possible(numbers):
+            yield numbers
+            return
+    for point in Fit(count, template.monomials, GENERIC[-1]).points:
+        graph_at(point)
 
 
 def _places(template: Template, number: int) -> tuple[int, int]:
@@ -130,23 +151,31 @@ def _places(template: Template, number: int) -> tuple[int, int]:
     return _LEAST, min(most, default=max(template.examples[number]))
 
 
-def _general_plan(template: Template, device: str, fit: Fit, bounds: Bounds) -> General:
+def _general_plan(template: Template, device: str, fit: Fit, graph_at: _GraphAt, bounds: Bounds | None) -> General:
     target = devices.target_of(device)
     graphs, schedules = [], []
     for point in fit.points:
-        graph, given = number_buffers(UOp("SINK", tuple(instance(template, point, device))))
+        graph, given = graph_at(point)
         graphs.append(graph)
         inputs = tuple(uop.attrs["id"] - 1 for uop in given)
         schedules.append((inputs, make_schedule(graph, len(given), target, {})))
     (inputs, first), others = schedules[0], schedules[1:]
     if any(other_inputs != inputs or not _alike(first, other) for other_inputs, other in others):
         raise DifferentError("the schedules at several sizes differ")
+    wanted = bounds or tuple(_bounds(template, number) for number in range(len(template.examples)))
+    steps = [[schedule.steps[k] for _, schedule in schedules] for k in range(len(first.steps))]
+    of_steps = [[step.graph for step in several] for several in steps]
+    kernels = _kernels(template, fit, of_steps, wanted, target)
+    if wanted:
+        computation = Computation(lambda point: graph_at(point)[0], target, fit, of_steps, kernels)
+        wanted = valid_bounds(computation, wanted)
+    if bounds is None:
+        _require_within(template, wanted)
+    found = _compiled(kernels, steps, target)
     made = tuple(
         (tuple([fit(sizes) for sizes in zip(*(shape for shape, _ in buffers), strict=True)]), buffers[0][1])
         for buffers in zip(*(schedule.made for _, schedule in schedules), strict=True)
     )
-    steps = [[schedule.steps[k] for _, schedule in schedules] for k in range(len(first.steps))]
-    found = _kernels(template, fit, steps, bounds, target)
     plan = make_plan(first, graphs[0], device, target)
     memory = plan_memory(plan.uses, plan.sizes, first.inputs, first.outputs)
     outputs = tuple(_shifted(number, first.inputs) for number in first.outputs)
@@ -154,7 +183,7 @@ def _general_plan(template: Template, device: str, fit: Fit, bounds: Bounds) -> 
     return General(
         template,
         tuple(template.formulas()),
-        bounds,
+        wanted,
         inputs,
         made,
         tuple(_launches(first, found, device)),
@@ -235,18 +264,28 @@ def _blocks(memory: MemoryPlan, results: Sequence[int]) -> tuple[int, ...]:
     return tuple(order[block] for block in blocks)
 
 
+def _require_within(template: Template, bounds: Bounds) -> None:
+    """Raises DifferentError where a plan does not serve the second graph of the template, which asks for it."""
+    for (_, size), (least, most) in zip(template.examples, bounds, strict=True):
+        if not least <= size <= most:
+            raise DifferentError(f"what is computed at a size of {size} is not what is computed at {least} to {most}")
+
+
 def _kernels(
-    template: Template, fit: Fit, steps: Sequence[Sequence[Step]], bounds: Sequence[tuple[int, int]], target: str
-) -> list[Kernel]:
-    """The kernels of steps, of which each is given at the fit's points."""
+    template: Template, fit: Fit, steps: Sequence[Sequence[UOp]], bounds: Sequence[tuple[int, int]], target: str
+) -> list[UOp]:
+    """The indexed kernels for all sizes of steps, of which each is given at the fit's points."""
     variables = [
         variable(number, least, max(least, min(typical, most)), most)
         for number, (typical, (least, most)) in enumerate(zip(_typical(template), bounds, strict=True))
     ]
-    roots = [step.graph for several in steps for step in several]
-    flat = engine.run_all(roots, ["indexing", "flat"], target)
+    flat = engine.run_all([graph for several in steps for graph in several], ["indexing", "flat"], target)
     count = len(fit.points)
-    general = [general_kernel(flat[at : at + count], fit, variables) for at in range(0, len(flat), count)]
+    return [general_kernel(flat[at : at + count], fit, variables) for at in range(0, len(flat), count)]
+
+
+def _compiled(general: Sequence[UOp], steps: Sequence[Sequence[Step]], target: str) -> list[Kernel]:
+    """The kernels of steps for all sizes."""
     # equal kernels may be given different numbers of buffers, some of which they do not read
     named = [(kernel, len(several[0].buffers)) for kernel, several in zip(general, steps, strict=True)]
     different = {name: several[0].graph for name, several in zip(named, steps, strict=True)}
