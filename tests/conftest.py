@@ -278,6 +278,15 @@ def repository() -> Path:
 
 
 @pytest.fixture
+def constant_sizes() -> Iterator[None]:
+    """Each size has a plan of its own, also where all tests run with plans for all sizes (GENERAL_PLANS=1)."""
+    import rulegrad as rg
+
+    with rg.config(general_plans=0):
+        yield
+
+
+@pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """How many kernels each set had that was built for the device c."""
     if problem := problem_with("c"):

@@ -159,6 +159,36 @@ def test_float32_is_multiplied_without_it() -> None:
     np.testing.assert_array_equal(product.numpy(), a @ b)
 
 
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+def test_attention_of_float32_is_one_kernel(causal: bool) -> None:
+    """What has no instruction is put together as on processors without AMX."""
+    r = np.random.default_rng(0)
+    q, k, v = (r.standard_normal((2, n, 16), np.float32) for n in (70, 130, 130))
+    with rg.profile() as p:
+        found = functional.scaled_dot_product_attention(
+            *(Tensor(x, device="c") for x in (q, k, v)), is_causal=causal
+        ).numpy()
+    assert [kernel.schedule.partition(":")[0] for kernel in p.kernels] == ["attention"]
+    scores = q @ k.transpose(0, 2, 1) / 4
+    powers = np.exp(scores if not causal else np.where(np.tri(70, 130, dtype=bool), scores, -np.inf))
+    np.testing.assert_allclose(found, powers / powers.sum(-1, keepdims=True) @ v, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("size", [32, 100])
+def test_state_beside_a_product_of_instructions_stays_in_its_memory(size: int) -> None:
+    r = np.random.default_rng(size)
+    x, y, a = (r.integers(-3, 3, (size, size)).astype(np.float32) for _ in range(3))
+    first, second, factor = (Tensor(value, device="c").realize() for value in (x, y, a))
+    product = factor.cast("bfloat16").cast("float32") @ factor.cast("bfloat16").cast("float32")
+    new = first + product, second * first - product
+    first.assign(new[0])
+    second.assign(new[1])
+    del new, product
+    Tensor.realize(first, second)
+    np.testing.assert_array_equal(first.numpy(), x + a @ a)
+    np.testing.assert_array_equal(second.numpy(), y * x - a @ a)
+
+
 def test_the_target_says_what_the_processor_has(monkeypatch: pytest.MonkeyPatch) -> None:
     module = backend("c").module
     compiler = module.compilers.find()

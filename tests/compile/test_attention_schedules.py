@@ -20,6 +20,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool) -> np.n
     return np.asarray(powers / powers.sum(-1, keepdims=True) @ v)
 
 
+@pytest.mark.usefixtures("constant_sizes")
 @pytest.mark.each_value
 @pytest.mark.parametrize(
     ("queries", "keys", "depth", "width"),
@@ -37,6 +38,7 @@ def test_attention_in_one_kernel(queries: int, keys: int, depth: int, width: int
     np.testing.assert_allclose(result, attention(q, k, v, causal), rtol=2e-4, atol=2e-6)
 
 
+@pytest.mark.usefixtures("constant_sizes")
 @pytest.mark.parametrize("start", [5, 0, 60, -3, 2**62])
 def test_a_mask_of_wide_positions(start: int) -> None:
     """Positions in a cache are int64 as a rule; a query before the first key weighs nothing."""

@@ -37,6 +37,7 @@ CASES: dict[str, tuple[Callable[..., rg.Tensor], tuple[Shape, ...], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("constant_sizes")
 @pytest.mark.parametrize("case", CASES)
 def test_they_are_scheduled_as_two(case: str) -> None:
     build, shapes, tactic = CASES[case]

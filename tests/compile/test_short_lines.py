@@ -11,6 +11,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
 
 
+@pytest.mark.usefixtures("constant_sizes")
 @pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 6, 7])

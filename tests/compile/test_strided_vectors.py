@@ -13,6 +13,7 @@ def on_c(array: np.ndarray) -> Tensor:
     return Tensor(array, device="c").realize()
 
 
+@pytest.mark.usefixtures("constant_sizes")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 @pytest.mark.parametrize("stride", [2, 3, 4])
 @pytest.mark.parametrize("columns", [16, 33, 500])

@@ -81,6 +81,7 @@ def test_a_label_outside_is_an_error() -> None:
         functional.cross_entropy(scores, Tensor(labels, device="c")).numpy()
 
 
+@pytest.mark.usefixtures("constant_sizes")
 @pytest.mark.parametrize(("count", "kernels"), [(100, ["columns", "rows"]), (20, ["none"])])
 def test_sums_of_rows_and_of_columns_are_two_kernels_where_that_is_faster(count: int, kernels: list[str]) -> None:
     x = np.arange(count * count, dtype=np.float32).reshape(count, count)

@@ -99,6 +99,7 @@ def updated(case: str, device: str) -> tuple[Tensor, Any]:
     return x, expected
 
 
+@pytest.mark.usefixtures("constant_sizes")
 @pytest.mark.parametrize("on_c", [False, True], ids=["", "c"])
 @pytest.mark.parametrize("case", CASES)
 def test_an_update_costs_what_it_writes(device: str, case: str, on_c: bool) -> None:
@@ -156,6 +157,7 @@ def test_views_follow_and_their_own_updates_are_in_place(device: str) -> None:
     np.testing.assert_array_equal(view.numpy(), start[4:10])
 
 
+@pytest.mark.usefixtures("constant_sizes")
 @pytest.mark.parametrize("size", [8, 64, ROWS])
 @pytest.mark.parametrize(
     "name",
