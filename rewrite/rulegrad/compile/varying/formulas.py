@@ -129,6 +129,21 @@ def numbers_within(ranges: Sequence[tuple[int, int]], count: int) -> list[list[i
     return found if all(len(numbers) == count for numbers in found) else None
 
 
+def primes_near(sizes: Sequence[int], count: int) -> list[list[int]]:
+    """For each size so many primes that are not smaller, none twice, and none that is likely to be a constant.
+
+    >>> primes_near([4, 30, 24], 3)
+    [[23, 29, 31], [37, 41, 43], [47, 53, 59]]
+    """
+    taken: set[int] = set()
+    found = []
+    for size in sizes:
+        primes = (n for n in itertools.count(max(size, GENERIC[-1][0][0])) if n not in taken and is_prime(n))
+        found.append(list(itertools.islice(primes, count)))
+        taken.update(found[-1])
+    return found
+
+
 def is_prime(n: int) -> bool:
     """Whether a number from 2 on is a prime.
 

@@ -21,7 +21,7 @@ from rulegrad.runtime.buffer import LARGE, Layout
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 
-from .formulas import GENERIC, Fit, Formula, numbers_needed, numbers_within, value_of
+from .formulas import GENERIC, Fit, Formula, numbers_needed, numbers_within, primes_near, value_of
 from .kernels import at_typical_sizes, general_kernel, variable
 from .templates import DifferentError, Hole, Template, instance
 from .validity import Bounds, Computation, Point, valid_bounds
@@ -110,8 +110,9 @@ def general_plan(template: Template, device: str, bounds: Bounds | None = None) 
 
 
 def _possible(template: Template, graph_at: _GraphAt) -> Iterator[Sequence[Sequence[int]]]:
-    """Sizes that graphs of the template may have, the largest generic ones first; those in another order after them.
+    """Sizes that graphs of the template may have, the likeliest first; those in another order after them.
 
+    Those of several are near the typical ones: 1000 heads of 1000 queries and keys are put together otherwise than 12.
     With `t < u` all of a slice of t elements may be in u of them; kernels where it is not are those for both.
     Raises GraphError where there are none.
     """
@@ -124,6 +125,9 @@ def _possible(template: Template, graph_at: _GraphAt) -> Iterator[Sequence[Seque
             return True
         return False
 
+    near = primes_near(_typical(template), numbers_needed(template.monomials))
+    if count > 1 and is_possible(near):
+        yield near
     for primes in GENERIC:
         orders = [[primes[k] for k in order] for order in itertools.permutations(range(count))]
         found = next(filter(is_possible, orders), None)
