@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulegrad import Tensor, config
+from rulegrad import Tensor, engine, config
 from rulegrad.compile import compile_graph
 from rulegrad.interpreter.numerics import Array
 
@@ -50,7 +50,9 @@ def compared(arrays: list[Array], device: str, rtol: float = 1e-5) -> Array:
     """The result on a device, computed by one kernel, compared with NumPy's. One key needs no sums."""
     tensors = [Tensor(array, device=device) for array in arrays]
     result = attention(*tensors)
-    assert len(compile_graph([result.uop], device.partition(":")[0])) == 1
+    target = device.partition(":")[0]
+    if engine.target(target).limits["queries"] == 1:  # where a block of queries is done at once, a mask is in memory
+        assert len(compile_graph([result.uop], target)) == 1
     (kernel,) = compile_graph([result.uop], "numpy")
     assert ("EXPSUM" in {node.op for node in kernel.graph.toposort()}) == (len(arrays[1]) > 1)
     found = result.numpy()
