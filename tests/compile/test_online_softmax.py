@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulegrad import Tensor, engine, config
+from rulegrad import Tensor, config, engine
 from rulegrad.compile import compile_graph
 from rulegrad.interpreter.numerics import Array
 
