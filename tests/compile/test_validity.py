@@ -86,6 +86,15 @@ def test_bounds() -> None:
     assert bounds_of(compute, sizes_of, (80,), (81,)) == ((70, 4096),)
 
 
+@pytest.mark.parametrize("bounds", [(2, 60), (2, 69), (40, 45)])
+def test_bounds_within_which_kernels_are_nowhere_right(bounds: tuple[int, int]) -> None:
+    """They are made from larger sizes, where a slice is of one of two parts."""
+    compute, _, sizes_of, _ = CASES["a slice of either of two"]
+    graphs = [[compute(*tensors(of(*sizes_of(t)))).uop] for t in (80, 81)]
+    with pytest.raises(DifferentError, match="is not what is computed at"):
+        general_plan(generalised(*graphs), "c", (bounds,))
+
+
 def test_kernels_for_one_order_of_sizes_may_be_for_both() -> None:
     compute, _, sizes_of, _ = CASES["as many as one of two"]
     for points in ([(5, 9), (6, 11)], [(9, 5), (11, 6)]):

@@ -105,8 +105,10 @@ def valid_bounds(computation: Computation, bounds: Bounds) -> Bounds:
     corners = [[_nearest(computation.is_possible, corner, inside) for corner in _corners(box)] for box in boxes]
     if len(bounds) == 1:
         ends = zip(*corners, strict=True)
-        least, most = (one if is_right(one) else _nearest(is_right, prime, inside) for one, prime in ends)
-        return ((least[0], most[0]),)
+        (least,), (most,) = (one if is_right(one) else _nearest(is_right, prime, inside) for one, prime in ends)
+        if not bounds[0][0] <= least <= most <= bounds[0][1]:  # the fit's points need not be within them
+            raise DifferentError(f"what is computed at a size of {inside[0]} is not what is computed at {bounds[0]}")
+        return ((least, most),)
     for box, points in zip(boxes, corners, strict=True):
         if all(map(is_right, points)):
             return box
