@@ -48,7 +48,6 @@ def test_stores_that_read_what_others_overwrite(device: str, name: str, size: in
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.usefixtures("constant_sizes")
 @pytest.mark.parametrize("name", ["swapped", "moments", "beside a product", "in parts"])
 def test_what_is_read_at_its_own_place_is_overwritten(name: str) -> None:
     x, y, a = both("c", 16)
@@ -65,7 +64,6 @@ def test_what_another_iteration_reads_is_not_overwritten(name: str) -> None:
     assert read not in {first for first, _ in plan.pairs}
 
 
-@pytest.mark.usefixtures("constant_sizes")
 def test_the_state_of_an_optimizer_stays_in_its_memory() -> None:
     """Adam's update: the new value of each state lies where the old one was, and nothing else is allocated."""
     rng = np.random.default_rng(0)

@@ -71,9 +71,11 @@ def test_what_is_decided_by_sizes_is_decided_for_all(name: str) -> None:
             np.testing.assert_allclose(found, wanted(*arrays), 1e-5, 1e-5, err_msg=str(point))
 
 
-def bounds_of(compute: Callable[..., Tensor], sizes_of: Callable[..., tuple[int, ...]], *points: Any) -> Any:
+def bounds_of(
+    compute: Callable[..., Tensor], sizes_of: Callable[..., tuple[int, ...]], *points: Any, within: Any = None
+) -> Any:
     graphs = [[compute(*tensors(of(*sizes_of(*point)))).uop] for point in points]
-    return general_plan(generalised(*graphs), "c").bounds
+    return general_plan(generalised(*graphs), "c", within).bounds
 
 
 def test_bounds() -> None:
@@ -90,9 +92,8 @@ def test_bounds() -> None:
 def test_bounds_within_which_kernels_are_nowhere_right(bounds: tuple[int, int]) -> None:
     """They are made from larger sizes, where a slice is of one of two parts."""
     compute, _, sizes_of, _ = CASES["a slice of either of two"]
-    graphs = [[compute(*tensors(of(*sizes_of(t)))).uop] for t in (80, 81)]
     with pytest.raises(DifferentError, match="is not what is computed at"):
-        general_plan(generalised(*graphs), "c", (bounds,))
+        bounds_of(compute, sizes_of, (80,), (81,), within=(bounds,))
 
 
 def test_kernels_for_one_order_of_sizes_may_be_for_both() -> None:

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -122,8 +122,8 @@ def numbers_within(ranges: Sequence[tuple[int, int]], count: int) -> list[list[i
     taken: set[int] = set()
     for k in sorted(range(len(ranges)), key=lambda k: ranges[k][1] - ranges[k][0]):
         numbers = range(max(ranges[k][0], 2), ranges[k][1] + 1)
-        primes = (n for n in numbers if n not in taken and is_prime(n))
-        others = (n for n in numbers if n not in taken and not is_prime(n))
+        primes = primes_in(numbers, taken)
+        others = (n for n in numbers if n not in taken and not _is_prime(n))
         found[k] = list(itertools.islice(itertools.chain(primes, others), count))
         taken.update(found[k])
     return found if all(len(numbers) == count for numbers in found) else None
@@ -138,18 +138,22 @@ def primes_near(sizes: Sequence[int], count: int) -> list[list[int]]:
     taken: set[int] = set()
     found = []
     for size in sizes:
-        primes = (n for n in itertools.count(max(size, GENERIC[-1][0][0])) if n not in taken and is_prime(n))
+        primes = primes_in(itertools.count(max(size, GENERIC[-1][0][0])), taken)
         found.append(list(itertools.islice(primes, count)))
         taken.update(found[-1])
     return found
 
 
-def is_prime(n: int) -> bool:
-    """Whether a number from 2 on is a prime.
+def primes_in(numbers: Iterable[int], taken: Collection[int]) -> Iterator[int]:
+    """Those of numbers from 2 on that are primes and not taken.
 
-    >>> [n for n in range(2, 20) if is_prime(n)]
-    [2, 3, 5, 7, 11, 13, 17, 19]
+    >>> list(primes_in(range(2, 20), {3, 4, 5}))
+    [2, 7, 11, 13, 17, 19]
     """
+    return (n for n in numbers if n not in taken and _is_prime(n))
+
+
+def _is_prime(n: int) -> bool:
     return all(n % k for k in range(2, math.isqrt(n) + 1))
 
 

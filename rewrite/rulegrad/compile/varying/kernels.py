@@ -37,16 +37,10 @@ def expression(formula: Formula, variables: Sequence[UOp]) -> UOp:
     return total + constant if constant else total
 
 
-def at_sizes(kernel: UOp, sizes: Sequence[int]) -> UOp:
-    """A kernel with these sizes as constants."""
-    places = {node: UOp.const(sizes[node.attrs["slot"]], node.dtype) for node in kernel.toposort("VAR")}
-    return substituted(kernel, places)
-
-
-def at_typical_sizes(kernel: UOp) -> UOp:
-    """A kernel with its sizes as constants: those that choices are made for."""
-    places = {node: UOp.const(node.attrs["typical"], node.dtype) for node in kernel.toposort("VAR")}
-    return substituted(kernel, places)
+def at_sizes(kernel: UOp, sizes: Sequence[int] = ()) -> UOp:
+    """A kernel with its sizes as constants: these, by default those that choices are made for."""
+    numbers = {node: sizes[node.attrs["slot"]] if sizes else node.attrs["typical"] for node in kernel.toposort("VAR")}
+    return substituted(kernel, {node: UOp.const(number, node.dtype) for node, number in numbers.items()})
 
 
 def general_kernel(kernels: Sequence[UOp], fit: Fit, variables: Sequence[UOp]) -> UOp:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from rulegrad import engine
 from rulegrad.compile.kernels import compile_varying, launch_sizes
 from rulegrad.compile.memory_plan import MemoryPlan, plan_memory
 from rulegrad.compile.plans import Launch, Plan, Prepared, executables_of, make_plan, record
 from rulegrad.compile.schedule import Schedule, Step, make_schedule, number_buffers
-from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import LARGE, Layout
@@ -22,14 +20,12 @@ from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 
 from .formulas import GENERIC, Fit, Formula, numbers_needed, numbers_within, primes_near, value_of
-from .kernels import at_typical_sizes, general_kernel, variable
+from .kernels import at_sizes, general_kernel, variable
 from .templates import DifferentError, Hole, Template, instance
-from .validity import Bounds, Computation, Point, valid_bounds
+from .validity import Bounds, Comparison, GraphAt, Point, is_possible, valid_bounds
 
 if TYPE_CHECKING:
     from rulegrad.runtime.device import SizedExecutable
-
-_GraphAt: TypeAlias = Callable[[Point], tuple[UOp, list[UOp]]]  # numbered, and its buffers by slot
 
 _LEAST: Final = 2  # sizes 0 and 1 have plans of their own
 _LARGE: Final = 4096  # a plan is for sizes up to this at least
@@ -109,7 +105,7 @@ def general_plan(template: Template, device: str, bounds: Bounds | None = None) 
     raise error
 
 
-def _possible(template: Template, graph_at: _GraphAt) -> Iterator[Sequence[Sequence[int]]]:
+def _possible(template: Template, graph_at: GraphAt) -> Iterator[Sequence[Sequence[int]]]:
     """Sizes that graphs of the template may have, the likeliest first; those in another order after them.
 
     Those of several are near the typical ones: 1000 heads of 1000 queries and keys are put together otherwise than 12.
@@ -118,29 +114,25 @@ def _possible(template: Template, graph_at: _GraphAt) -> Iterator[Sequence[Seque
     """
     count = len(template.examples)
 
-    def is_possible(primes: Sequence[Sequence[int]]) -> bool:
-        with contextlib.suppress(RulegradError):
-            for point in Fit(count, template.monomials, primes).points:
-                graph_at(point)
-            return True
-        return False
+    def are_possible(primes: Sequence[Sequence[int]]) -> bool:
+        return all(is_possible(graph_at, point) for point in Fit(count, template.monomials, primes).points)
 
     near = primes_near(_typical(template), numbers_needed(template.monomials))
-    if count > 1 and is_possible(near):
+    if count > 1 and are_possible(near):
         yield near
     for primes in GENERIC:
         orders = [[primes[k] for k in order] for order in itertools.permutations(range(count))]
-        found = next(filter(is_possible, orders), None)
+        found = next(filter(are_possible, orders), None)
         if found is not None:
             yield found
             other = [primes[count - 1 - primes.index(row)] for row in found]
-            if other != found and is_possible(other):
+            if other != found and are_possible(other):
                 yield other
             return
     # both graphs are possible, and so is what lies between them; and places of an axis, up to its end
     for within in (template.examples, [_places(template, number) for number in range(count)]):
         numbers = numbers_within([(min(ends), max(ends)) for ends in within], numbers_needed(template.monomials))
-        if numbers and is_possible(numbers):
+        if numbers and are_possible(numbers):
             yield numbers
             return
     for point in Fit(count, template.monomials, GENERIC[-1]).points:
@@ -155,7 +147,7 @@ def _places(template: Template, number: int) -> tuple[int, int]:
     return _LEAST, min(most, default=max(template.examples[number]))
 
 
-def _general_plan(template: Template, device: str, fit: Fit, graph_at: _GraphAt, bounds: Bounds | None) -> General:
+def _general_plan(template: Template, device: str, fit: Fit, graph_at: GraphAt, bounds: Bounds | None) -> General:
     target = devices.target_of(device)
     graphs, schedules = [], []
     for point in fit.points:
@@ -171,8 +163,7 @@ def _general_plan(template: Template, device: str, fit: Fit, graph_at: _GraphAt,
     of_steps = [[step.graph for step in several] for several in steps]
     kernels = _kernels(template, fit, of_steps, wanted, target)
     if wanted:
-        computation = Computation(lambda point: graph_at(point)[0], target, fit, of_steps, kernels)
-        wanted = valid_bounds(computation, wanted)
+        wanted = valid_bounds(Comparison(graph_at, target, fit, of_steps, kernels), wanted)
     if bounds is None:
         _require_within(template, wanted)
     found = _compiled(kernels, steps, target)
@@ -294,7 +285,7 @@ def _compiled(general: Sequence[UOp], steps: Sequence[Sequence[Step]], target: s
     named = [(kernel, len(several[0].buffers)) for kernel, several in zip(general, steps, strict=True)]
     different = {name: several[0].graph for name, several in zip(named, steps, strict=True)}
     kernels = [kernel for kernel, _ in different]
-    constant = [at_typical_sizes(kernel) for kernel in kernels]
+    constant = [at_sizes(kernel) for kernel in kernels]
     found = compile_varying(list(different.values()), kernels, constant, target)
     compiled = dict(zip(different, found, strict=True))
     return [compiled[name] for name in named]

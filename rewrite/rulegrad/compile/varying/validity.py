@@ -7,9 +7,10 @@ corners of the bounds: what is compared there are sums of sizes with constants, 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from rulegrad import engine
@@ -18,42 +19,48 @@ from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.substitution import substituted
 
-from .formulas import Fit, NoFormulaError, is_prime
+from .formulas import Fit, NoFormulaError, primes_in
 from .kernels import at_point, at_sizes
 from .templates import DifferentError
 
 Bounds: TypeAlias = "tuple[tuple[int, int], ...]"  # the least and the most of each size
 Point: TypeAlias = "tuple[int, ...]"
+GraphAt: TypeAlias = Callable[[Point], tuple[UOp, list[UOp]]]  # numbered, and its buffers by slot
 
 _ALL_CORNERS: Final = 3  # variables of which all corners are looked at; of more, those where one is unlike the others
 
 
-@dataclass(frozen=True, slots=True)
-class Computation:
-    """What is computed, at the points of a fit, and what the rules made of it."""
+def is_possible(graph_at: GraphAt, point: Point) -> bool:
+    """Whether there is a graph of these sizes."""
+    try:
+        graph_at(point)
+    except RulegradError:
+        return False
+    return True
 
-    graph: Callable[[Point], UOp]  #: numbered, at other sizes; raises GraphError where these are not possible
+
+@dataclass(slots=True)
+class Comparison:
+    """What is computed at some sizes, beside the kernels for all that were made of graphs at the points of a fit."""
+
+    graph_at: GraphAt  #: raises GraphError where sizes are not possible
     target: str
     fit: Fit
     steps: Sequence[Sequence[UOp]]  #: the kernels of the schedule, each at the fit's points
     kernels: Sequence[UOp]  #: the same for all sizes, with flat addresses
+    moved: list[UOp] = field(init=False)  #: the graphs at the fit's points, before values are put together into kernels
 
-    def is_possible(self, point: Point) -> bool:
-        """Whether there is such a graph."""
-        try:
-            self.graph(point)
-        except RulegradError:
-            return False
-        return True
+    def __post_init__(self) -> None:
+        self.moved = self._moved(self.fit.points)
 
-    def is_right(self, moved: Sequence[UOp], point: Point) -> bool:
+    def is_right(self, point: Point) -> bool:
         """Whether the kernels for all sizes compute, at these, what the graph is.
 
-        moved: the graphs at the fit's points as `moved` gives them. How values are put together into kernels may be
-        another choice at these sizes; all that is decided before and after that has to be the same.
+        How values are put together into kernels may be another choice at these sizes; all that is decided before and
+        after that has to be the same.
         """
         try:
-            if _moved([self.graph(point)], self.target)[0] != at_point(moved, self.fit, point):
+            if self._moved([point])[0] != at_point(self.moved, self.fit, point):
                 return False
             steps = [at_point(several, self.fit, point) for several in self.steps]
         except (DifferentError, NoFormulaError, RulegradError):
@@ -66,11 +73,11 @@ class Computation:
         count = len(steps)
         return all(_closed(one) == _closed(two) for one, two in zip(ready[:count], ready[count:], strict=True))
 
-
-def _moved(graphs: Sequence[UOp], target: str) -> list[UOp]:
-    """Graphs after the passes that do not ask what it costs to compute a value."""
-    passes = engine.pipeline("schedule")
-    return engine.run_all(graphs, passes[passes.index("number") + 1 : passes.index("fuse")], target)
+    def _moved(self, points: Sequence[Point]) -> list[UOp]:
+        """The graphs at points after the passes that do not ask what it costs to compute a value."""
+        passes = engine.pipeline("schedule")
+        graphs = [self.graph_at(point)[0] for point in points]
+        return engine.run_all(graphs, passes[passes.index("number") + 1 : passes.index("fuse")], self.target)
 
 
 def _on_parameters_of(kernel: UOp, other: UOp) -> UOp:
@@ -89,31 +96,30 @@ def _closed(kernel: UOp) -> UOp:
     return substituted(kernel, ends) if ends else kernel
 
 
-def valid_bounds(computation: Computation, bounds: Bounds) -> Bounds:
+def valid_bounds(comparison: Comparison, bounds: Bounds) -> Bounds:
     """Bounds within these for which the kernels are right. Raises DifferentError where there are none."""
-    fit = computation.fit
-    moved = _moved([computation.graph(point) for point in fit.points], computation.target)
-    known: dict[Point, bool] = {}
+    is_right, inside = functools.cache(comparison.is_right), comparison.fit.points[0]
 
-    def is_right(point: Point) -> bool:
-        if point not in known:
-            known[point] = computation.is_right(moved, point)
-        return known[point]
+    def ends_of(box: Bounds) -> list[Point]:
+        possible = functools.partial(is_possible, comparison.graph_at)
+        return [_nearest(possible, corner, inside) for corner in _corners(box)]
 
-    inside = fit.points[0]
-    boxes = (bounds, _of_primes(bounds))
-    corners = [[_nearest(computation.is_possible, corner, inside) for corner in _corners(box)] for box in boxes]
+    ends = ends_of(bounds)
     if len(bounds) == 1:
-        ends = zip(*corners, strict=True)
-        (least,), (most,) = (one if is_right(one) else _nearest(is_right, prime, inside) for one, prime in ends)
+        if not all(map(is_right, ends)):
+            pairs = zip(ends, ends_of(_of_primes(bounds)), strict=True)
+            ends = [end if is_right(end) else _nearest(is_right, prime, inside) for end, prime in pairs]
+        (least,), (most,) = ends
         if not bounds[0][0] <= least <= most <= bounds[0][1]:  # the fit's points need not be within them
             raise DifferentError(f"what is computed at a size of {inside[0]} is not what is computed at {bounds[0]}")
         return ((least, most),)
-    for box, points in zip(boxes, corners, strict=True):
-        if all(map(is_right, points)):
-            return box
-    wrong = next(point for point in corners[1] if not is_right(point))
-    raise DifferentError(f"what is computed at sizes {inside} is not what is computed at {wrong}")
+    if all(map(is_right, ends)):
+        return bounds
+    primes = _of_primes(bounds)
+    for end in ends_of(primes):
+        if not is_right(end):
+            raise DifferentError(f"what is computed at sizes {inside} is not what is computed at {end}")
+    return primes
 
 
 def _of_primes(bounds: Bounds) -> Bounds:
@@ -121,7 +127,7 @@ def _of_primes(bounds: Bounds) -> Bounds:
     taken: set[int] = set()
 
     def first(numbers: range) -> int:
-        found = next((n for n in numbers if n not in taken and is_prime(n)), numbers[0])
+        found = next(primes_in(numbers, taken), numbers[0])
         taken.add(found)
         return found
 
