@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "replay.hpp"
+#include "prepared.hpp"
 #include "signature.hpp"
 #include "tensors.hpp"
 
@@ -33,32 +33,6 @@ struct Input {
   nb::object constant;
 };
 
-// A plan in which some inputs give their memory away: Python's Prepared.
-struct Variant {
-  std::vector<uint32_t> taken;
-  nb::object holder;  // keeps the program
-  const Replay* program;
-  struct Block {
-    std::optional<BufferLayout> layout;
-    uint32_t taken;  // or the input that it is
-  };
-  std::vector<Block> blocks;
-  std::vector<uint32_t> bound;  // blocks that the program is given, beside the inputs
-  std::optional<BufferLayout> arena;
-  struct Result {
-    uint32_t block;
-    std::optional<BufferLayout> layout;  // of a result in memory that was an input's
-  };
-  std::vector<Result> results;
-  bool is_large;                   // somebody may want to know the line that made a buffer
-  nb::object new_flags;            // of kernels that check indices: a function that gives the buffer of flags,
-  nb::object tell_checks;          // and one that lets results wait for it; None where nothing is checked
-  size_t visible_flags;            // words of flags that can be looked at here once the program has run; 0 where somebody has to wait for them
-  mutable nb::object clean_flags;  // those of the last replay, while they are zeros and no other replay has them
-
-  bool checks_indices() const { return !new_flags.is_none(); }
-};
-
 struct State {
   uint32_t tensor;  // its number
   uint32_t output;
@@ -78,8 +52,7 @@ class CapturedCall {
         generation_(parts["generation"]),
         rebuild_(parts["rebuild"]),
         write_leaf_(parts["write_leaf"]),
-        end_gradients_(parts["end_gradients"]),
-        user_place_(parts["user_place"]) {
+        end_gradients_(parts["end_gradients"]) {
     for (nb::handle source : parts["inputs"]) {
       const auto kind = Input::Kind(nb::cast<int>(source[0]));
       Input one{kind, 0, 0, {}};
@@ -102,40 +75,10 @@ class CapturedCall {
     check();
   }
 
-  // From now on a replay may take the memory of these inputs. prepared: a dict of Variant's parts.
+  // From now on a replay may take the memory of these inputs. prepared: a dict of PreparedPlan's parts.
   void learn(nb::dict prepared) {
-    Variant v{listed<uint32_t>(prepared["taken"]),
-              prepared["program"],
-              nb::cast<const Replay*>(prepared["program"]),
-              {},
-              listed<uint32_t>(prepared["bound"]),
-              {},
-              {},
-              nb::cast<bool>(prepared["is_large"]),
-              prepared["new_flags"],
-              prepared["tell_checks"],
-              nb::cast<size_t>(prepared["visible_flags"]),
-              {}};
-    for (nb::handle block : prepared["blocks"]) {
-      if (PyLong_CheckExact(block.ptr())) {
-        v.blocks.push_back({{}, nb::cast<uint32_t>(block)});
-        if (v.blocks.back().taken >= inputs_.size()) throw nb::value_error("a block is taken from an input that there is not");
-      } else {
-        v.blocks.push_back({BufferLayout(block), 0});
-      }
-    }
-    if (nb::object arena = prepared["arena"]; !arena.is_none()) v.arena.emplace(arena);
-    for (nb::handle result : prepared["results"]) {
-      v.results.push_back({nb::cast<uint32_t>(result[0]), {}});
-      if (nb::object layout = result[1]; !layout.is_none()) v.results.back().layout.emplace(layout);
-    }
-    const auto is_block = [&v](uint32_t k) { return k < v.blocks.size(); };
-    const bool is_sound = std::all_of(v.bound.begin(), v.bound.end(), [&](uint32_t k) { return is_block(k) && v.blocks[k].layout; }) &&
-                          std::all_of(v.results.begin(), v.results.end(),
-                                      [&](auto& r) { return is_block(r.block) && r.layout.has_value() != v.blocks[r.block].layout.has_value(); });
-    if (!is_sound || v.results.size() != outputs_.size() || v.program->bound() != inputs_.size() + v.bound.size() + v.checks_indices())
-      throw nb::value_error("the parts of a prepared plan do not fit each other");
-    if (variants_.size() < kMostVariants) variants_.push_back(std::move(v));
+    PreparedPlan plan(prepared, inputs_.size(), outputs_.size());
+    if (variants_.size() < kMostVariants) variants_.push_back(std::move(plan));
   }
 
   // Whether a replay for these arguments is the call; false also where Python has to look.
@@ -181,10 +124,10 @@ class CapturedCall {
       if (!b || !b->handle || b->handle == Py_None || PyTuple_GET_SIZE(b->checks)) return not_now;
       inputs[k] = nb::borrow(reinterpret_cast<PyObject*>(b));
     }
-    const Variant* variant = fitting(tensors, inputs);
+    const PreparedPlan* variant = fitting(tensors, inputs);
     if (!variant) return not_now;
     const std::vector<bool> stays = staying(*variant, tensors, inputs);
-    std::vector<nb::object> results = launched(*variant, inputs, stays);
+    std::vector<nb::object> results = variant->launch(inputs, stays, [] { return nb::none(); });
     std::vector<nb::object> made(outputs_.size());
     for (size_t k = 0; k < outputs_.size(); k++) made[outputs_[k]] = std::move(results[k]);
     return settled(tensors, made, stays);
@@ -290,23 +233,23 @@ class CapturedCall {
     return Py_IS_TYPE(history, g.buffer) || Py_REFCNT(history) == 1;
   }
 
-  const Variant* fitting(const std::vector<PyObject*>& tensors, const std::vector<nb::object>& inputs) const {
+  const PreparedPlan* fitting(const std::vector<PyObject*>& tensors, const std::vector<nb::object>& inputs) const {
     std::vector<uint32_t> taken;
     for (uint32_t k : takeable_)
       if (is_free(inputs_[k], tensors, inputs[k])) taken.push_back(k);
-    for (const Variant& one : variants_)
-      if (one.taken == taken) return &one;
+    for (const PreparedPlan& one : variants_)
+      if (one.taken() == taken) return &one;
     return nullptr;
   }
 
   // Of each output whether it is a new value of a tensor in the memory of the old one, and nobody else knows that buffer: it stays.
-  std::vector<bool> staying(const Variant& variant, const std::vector<PyObject*>& tensors, const std::vector<nb::object>& inputs) const {
+  std::vector<bool> staying(const PreparedPlan& variant, const std::vector<PyObject*>& tensors, const std::vector<nb::object>& inputs) const {
     std::vector<bool> found(outputs_.size());
     for (const State& write : writes_) {
       const auto place = size_t(std::find(outputs_.begin(), outputs_.end(), write.output) - outputs_.begin());
-      const Variant::Result& result = variant.results[place];
+      const PreparedPlan::Result& result = variant.result(place);
       if (!result.layout) continue;
-      const uint32_t old = variant.blocks[result.block].taken;
+      const uint32_t old = variant.taken_for(result);
       if (inputs_[old].kind == Input::Tensor && inputs_[old].which == write.tensor)
         found[write.output] = is_unnamed(tensors[write.tensor], inputs[old]);
     }
@@ -319,73 +262,6 @@ class CapturedCall {
     // The buffer and the tensor have it; of a leaf its point too, and the table of points twice.
     const Py_ssize_t own = Py_IS_TYPE(at(t, g_tensors.history), g_tensors.point) ? 5 : 2;
     return Py_REFCNT(node) == own && nb::inst_ptr<Handle>(node)->ref.n->refs.load(std::memory_order_relaxed) == 1;
-  }
-
-  // Raises the error of a collective that failed: what was in memory that results are put into is gone then.
-  static void run(const Variant& variant, const std::vector<nb::object>& inputs, std::vector<void*>& table) {
-    nb::object arena = variant.arena ? allocated(variant.arena->device, variant.arena->bytes) : nb::object();
-    const auto give_arena_back = [&] {
-      if (variant.arena) give_back(variant.arena->device, std::move(arena), variant.arena->bytes);
-    };
-    try {
-      variant.program->run(table, variant.arena ? address_of(arena.ptr()) : nullptr);
-    } catch (nb::python_error&) {
-      give_arena_back();
-      for (const Variant::Block& block : variant.blocks)
-        if (!block.layout) (void)inputs[block.taken].attr("release")();
-      throw;
-    }
-    give_arena_back();
-  }
-
-  // The flags of one replay. Where nothing goes wrong, a replay leaves them for the next one.
-  static nb::object flags_for(const Variant& variant) {
-    if (!variant.checks_indices()) return {};
-    nb::object clean = std::move(variant.clean_flags);
-    return clean.is_valid() ? clean : variant.new_flags();
-  }
-
-  // Whether the program has run and all flags are zeros: then nobody has to be told, and the next replay has them.
-  static bool has_passed(const Variant& variant, const nb::object& flags) {
-    const auto* words = static_cast<const int32_t*>(address_of(reinterpret_cast<BufferBase*>(flags.ptr())->handle));
-    if (!variant.visible_flags || std::any_of(words, words + variant.visible_flags, [](int32_t word) { return word != 0; })) return false;
-    variant.clean_flags = flags;
-    return true;
-  }
-
-  std::vector<nb::object> launched(const Variant& variant, const std::vector<nb::object>& inputs, const std::vector<bool>& stays) const {
-    const nb::object place = variant.is_large ? user_place_() : nb::none();
-    std::vector<nb::object> blocks(variant.blocks.size());
-    std::vector<void*> table;
-    for (const nb::object& input : inputs) table.push_back(address_of(reinterpret_cast<BufferBase*>(input.ptr())->handle));
-    for (uint32_t k : variant.bound) {
-      blocks[k] = new_buffer(*variant.blocks[k].layout, true, place);
-      table.push_back(address_of(reinterpret_cast<BufferBase*>(blocks[k].ptr())->handle));
-    }
-    const nb::object flags = flags_for(variant);
-    if (flags.is_valid()) table.push_back(address_of(reinterpret_cast<BufferBase*>(flags.ptr())->handle));
-    std::vector<nb::object> results;  // before the launch: where there is no memory for one, nothing has happened
-    for (size_t k = 0; k < outputs_.size(); k++) {
-      const Variant::Result& result = variant.results[k];
-      if (stays[outputs_[k]]) {
-        results.push_back(inputs[variant.blocks[result.block].taken]);
-      } else {
-        results.push_back(result.layout ? new_buffer(*result.layout, false, place) : blocks[result.block]);
-      }
-    }
-    run(variant, inputs, table);
-    for (size_t k = 0; k < results.size(); k++) {
-      if (!variant.results[k].layout || stays[outputs_[k]]) continue;
-      auto *now = reinterpret_cast<BufferBase*>(results[k].ptr()),
-           *before = reinterpret_cast<BufferBase*>(inputs[variant.blocks[variant.results[k].block].taken].ptr());
-      std::swap(now->handle, before->handle);
-    }
-    if (flags.is_valid() && !has_passed(variant, flags)) {
-      nb::list found;
-      for (const nb::object& result : results) found.append(result);
-      variant.tell_checks(found, flags);
-    }
-    return results;
   }
 
   static void count_change(PyObject* t) {
@@ -441,8 +317,8 @@ class CapturedCall {
   std::vector<Value> values_;
   nb::object paths_;
   nb::dict module_;  // where the generation of kernels is
-  nb::object generation_, rebuild_, write_leaf_, end_gradients_, user_place_;
-  std::vector<Variant> variants_;
+  nb::object generation_, rebuild_, write_leaf_, end_gradients_;
+  std::vector<PreparedPlan> variants_;
 };
 
 }  // namespace

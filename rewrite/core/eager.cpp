@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "replay.hpp"
+#include "prepared.hpp"
 #include "scalars.hpp"
 #include "signature.hpp"
 #include "tensors.hpp"
@@ -15,195 +15,39 @@
 
 namespace rulegrad {
 
-bool is_common_float(uint32_t dtype) {
-  const DtypeInfo& info = dtype_info(dtype);
-  return info.kind == Kind::Float && info.bits >= 16;
-}
-
-std::optional<Ref> number_of(PyObject* value, uint32_t dtype) {
-  double v;
-  if (PyFloat_CheckExact(value)) {
-    v = PyFloat_AS_DOUBLE(value);
-  } else if (PyLong_CheckExact(value)) {
-    v = PyLong_AsDouble(value);
-    if (v == -1.0 && PyErr_Occurred()) {
-      PyErr_Clear();
-      return {};
-    }
-  } else {
-    return {};
-  }
-  if (std::isnan(v)) return {};
-  return Ref(make_const(Value::number(v), dtype));
-}
-
 namespace {
 
-// Whether a tensor's values are those of its node, and no gradient flows to it. A view whose base nobody else holds becomes a tensor of
-// its own in Python.
-bool is_plain(PyObject* t) { return is_current(t) && at(t, g_tensors.tracked) == Py_False && (base_of(t) == Py_None || Py_REFCNT(base_of(t)) > 1); }
-
-// Whether a tensor's node is what an operation reads, and its gradient is recorded if it has one.
-bool is_operand(PyObject* t) { return is_current(t) && (at(t, g_tensors.tracked) == Py_False || t_gradients); }
-
-// The shape that both broadcast to, or none.
-std::optional<std::vector<int64_t>> common_shape(Node* a, Node* b) {
-  const Shape *x = shape_of(a), *y = shape_of(b);
-  if (x->rank < y->rank) std::swap(x, y);
-  std::vector<int64_t> dims(x->dims, x->dims + x->rank);
-  for (uint32_t k = 0; k < y->rank; k++) {
-    int64_t& own = dims[x->rank - y->rank + k];
-    if (own == 1) own = y->dims[k];
-    else if (y->dims[k] != 1 && y->dims[k] != own) return {};
-  }
-  return dims;
-}
-
-// A node broadcast to a shape, as `expand_to` in tensor/operands.py does it.
-Ref expanded(Node* n, const std::vector<int64_t>& dims) {
-  const Shape* own = shape_of(n);
-  std::vector<int64_t> padded(dims.size() - own->rank, 1);
-  padded.insert(padded.end(), own->dims, own->dims + own->rank);
-  if (n->op == known_ops.CONST) return Ref::share(n);
-  Ref made = own->rank < dims.size() ? with_shape("RESHAPE", n, padded) : Ref::share(n);
-  return padded == dims ? made : with_shape("EXPAND", made.n, dims);
-}
-
-// `a op b` of tensors of one float dtype, or of such a tensor and a number; otherwise none.
-nb::object computed(uint32_t op, bool swapped, PyObject* a, PyObject* b) {
+// Whether a tensor's values are those of its node. A view whose base nobody else holds becomes a tensor of its own in Python.
+bool is_plain(PyObject* t) {
   const Tensors& g = g_tensors;
-  if (!nobody_watches() || !is_operand(a)) return {};
-  Ref left = Ref::share(node_of(a)), right;
-  if (!is_common_float(left.n->dtype)) return {};
-  nb::object history = nb::borrow(past_of(a));
-  PyObject *device = at(a, g.device), *tracked = at(a, g.tracked);
-  if (Py_TYPE(b) == g.type) {
-    if (!is_operand(b)) return {};
-    right = Ref::share(node_of(b));
-    device = common_device(device, at(b, g.device));
-    if (!device || right.n->dtype != left.n->dtype) return {};
-    if (*shape_of(left.n) != *shape_of(right.n)) {
-      const auto dims = common_shape(left.n, right.n);
-      if (!dims) return {};
-      left = expanded(left.n, *dims), right = expanded(right.n, *dims);
-    }
-    history = joined(history.ptr(), past_of(b));
-    if (at(b, g.tracked) == Py_True) tracked = Py_True;
-  } else {
-    std::optional<Ref> found = number_of(b, left.n->dtype);
-    if (!found) return {};
-    right = std::move(*found);
-  }
-  Node* sources[2] = {swapped ? right.n : left.n, swapped ? left.n : right.n};
-  Ref made(build_node(op, -1, sources, 2, nullptr, 0));
-  shape_of(made.n);
-  const nb::object node = wrap(std::exchange(made.n, nullptr));
-  return new_tensor(node, history, device, tracked);
+  if (!is_current(t)) return false;
+  if (at(t, g.tracked) == Py_True) return at(t, g.leaf) == Py_False && at(t, g.view) == Py_None;
+  return base_of(t) == Py_None || Py_REFCNT(base_of(t)) > 1;
 }
 
-// ---- operators ----
+constexpr size_t kMostVariants = 4;
 
-// A method of tensors for a Python operator. What it does not compute itself it leaves to a function.
-struct Operator {
-  PyObject_HEAD vectorcallfunc call;
-  PyObject *function, *op;
-  int number;  // -1 before the op table is loaded
-  bool swapped;
-};
-
-PyObject* operate(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
-  auto* o = reinterpret_cast<Operator*>(self);
-  if (PyVectorcall_NARGS(flags) == 2 && !names && g_tensors.type) {
-    try {
-      if (o->number < 0) o->number = int(op_of(o->op));
-      nb::object found = computed(uint32_t(o->number), o->swapped, arguments[0], arguments[1]);
-      if (found.is_valid()) return found.release().ptr();
-    } catch (nb::python_error& error) {
-      error.restore();
-      return nullptr;
-    } catch (const std::exception&) {}  // the function says it in its own words
-  }
-  return PyObject_Vectorcall(o->function, arguments, flags, names);
-}
-
-PyObject* operator_get(PyObject* self, PyObject* instance, PyObject*) {
-  return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
-}
-
-PyObject* operator_attribute(PyObject* self, PyObject* name) {
-  PyObject* found = PyObject_GenericGetAttr(self, name);
-  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
-  PyErr_Clear();
-  return PyObject_GetAttr(reinterpret_cast<Operator*>(self)->function, name);
-}
-
-void operator_dealloc(PyObject* self) {
-  auto* o = reinterpret_cast<Operator*>(self);
-  PyTypeObject* type = Py_TYPE(self);
-  Py_CLEAR(o->function);
-  Py_CLEAR(o->op);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-PyMemberDef operator_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Operator, call), READONLY, nullptr},
-    {"__wrapped__", T_OBJECT_EX, offsetof(Operator, function), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
-PyType_Slot operator_slots[] = {
-    {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)},    {Py_tp_members, operator_members},
-    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},      {Py_tp_descr_get, reinterpret_cast<void*>(operator_get)},
-    {Py_tp_getattro, reinterpret_cast<void*>(operator_attribute)}, {0, nullptr},
-};
-PyType_Spec operator_spec = {"rulegrad._core.Operator", sizeof(Operator), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots};
-
-nb::object operator_of(nb::str op, bool swapped, nb::object function) {
-  static PyObject* type = PyType_FromSpec(&operator_spec);
-  nb::object made = nb::steal(PyType_GenericAlloc(reinterpret_cast<PyTypeObject*>(type), 0));
-  if (!made.is_valid()) throw nb::python_error();
-  auto* o = reinterpret_cast<Operator*>(made.ptr());
-  o->call = operate;
-  o->function = function.release().ptr();
-  o->op = op.release().ptr();
-  o->number = -1;
-  o->swapped = swapped;
-  return made;
-}
-
-// ---- results ----
-
-constexpr int64_t kLittle = 4096;  // bytes of a result that is not worth to look for memory that it could take
-
-// A plan whose results are in memory of their own, and whose launches are a program.
-struct Small {
-  Small(nb::object holder, const Replay* program, nb::handle inputs, std::vector<uint32_t> takeable, nb::handle layouts,
-        std::vector<uint32_t> outputs, int64_t arena, int64_t runs)
-      : holder(std::move(holder)), program(program), takeable(std::move(takeable)), outputs(std::move(outputs)), arena(arena), runs(runs) {
+// A plan that is known by the signature of its graphs.
+struct Known {
+  Known(nb::handle inputs, std::vector<uint32_t> takeable, size_t results, int64_t runs)
+      : takeable(std::move(takeable)), results(results), runs(runs) {
     for (nb::handle one : inputs) {
       if (PyLong_Check(one.ptr())) this->inputs.push_back({nb::cast<uint32_t>(one), {}});
       else if (Py_IS_TYPE(one.ptr(), g_tensors.buffer)) this->inputs.push_back({0, nb::borrow(one)});
       else throw GraphError("an input of a plan is the place of a buffer, or a buffer");
     }
-    for (nb::handle one : layouts) this->layouts.emplace_back(one);
-    if (program->bound() != this->inputs.size() + this->layouts.size()) throw GraphError("a plan binds its inputs and its results");
-  }
-  bool is_little() const {
-    return std::all_of(layouts.begin(), layouts.end(), [](const BufferLayout& one) { return one.bytes <= kLittle; });
+    for (uint32_t k : this->takeable)
+      if (k >= this->inputs.size()) throw GraphError("a plan may take the memory of its inputs only");
   }
   struct Input {
     uint32_t place;  // in the signature's buffers
     nb::object own;  // or a buffer of the plan's own
   };
-  nb::object holder;  // keeps the program
-  const Replay* program;
   std::vector<Input> inputs;
-  std::vector<uint32_t> takeable;
-  std::vector<BufferLayout> layouts;  // of what is bound behind the inputs
-  std::vector<uint32_t> outputs;      // of each root, which of these it is
-  int64_t arena;
-  mutable int64_t runs;  // until Python is asked again; negative: never
+  std::vector<uint32_t> takeable;  // inputs whose memory results may be put into
+  size_t results;
+  int64_t runs;  // until Python is asked again; negative: never
+  std::vector<std::shared_ptr<const PreparedPlan>> variants;
 };
 
 // What is kept, and what is not, of the values on the way that tensors stand for: places in the order of the nodes.
@@ -222,7 +66,7 @@ struct Asked {
   size_t others = 0;  // tensors that stand for the root, and get its value too
 };
 
-// The default device, as it was when decisions were kept.
+// The default device, as it was when decisions were kept; "" where it is not known.
 nb::object* g_default = nullptr;
 
 // Whether a tensor that stands for a node may be given its value, beside another on a device; none where Python has to look.
@@ -231,7 +75,7 @@ std::optional<bool> may_be_kept(PyObject* t, Node* n, PyObject* device) {
   if (!PyObject_TypeCheck(t, g.core) || at(t, g.gradient_of) != g.nothing) return {};
   if (at(t, g.leaf) == Py_True || at(t, g.view) != Py_None || !element_count(shape_of(n))) return false;
   PyObject* own = at(t, g.device);
-  if (!PyUnicode_GET_LENGTH(own) && g_default) own = g_default->ptr();  // it is wanted there now
+  if (!PyUnicode_GET_LENGTH(own)) own = g_default->ptr();  // it is wanted there now
   if (own != device && PyUnicode_Compare(own, device) != 0) return false;
   if (at(t, g.tracked) == Py_True) return {};
   return true;
@@ -269,25 +113,28 @@ constexpr size_t kMostKept = 1 << 14;
 
 class Eager {
  public:
-  explicit Eager(nb::object observers) { set_observers(std::move(observers)); }
+  explicit Eager(nb::object observers) {
+    set_observers(std::move(observers));
+    if (!g_default) g_default = new nb::object(nb::str(""));
+  }
 
-  void keep(nb::bytes key, nb::object program, nb::list inputs, std::vector<uint32_t> takeable, nb::handle layouts, std::vector<uint32_t> outputs,
-            int64_t arena, int64_t runs) {
-    const Replay* replay = nb::cast<const Replay*>(program);
+  // Graphs of this signature are computed by a prepared plan from now on.
+  void keep(nb::bytes key, const nb::object& device, nb::list inputs, std::vector<uint32_t> takeable, nb::dict prepared, size_t results,
+            const nb::object& default_device, int64_t runs) {
+    follow_default(default_device);
     if (known_.size() >= kMostKept) known_.clear();
     most_nodes_ = std::max(most_nodes_, key.size() / kLeastOfNode);
-    auto plan = std::make_shared<const Small>(program, replay, inputs, std::move(takeable), layouts, std::move(outputs), arena, runs);
-    if (replay->is_of_functions() && !is_of_host(plan->layouts[0].device.ptr())) host_devices_.push_back(plan->layouts[0].device);
-    known_.insert_or_assign(std::string(key.c_str(), key.size()), std::move(plan));
+    std::shared_ptr<Known>& plan = known_[keyed(std::string(key.c_str(), key.size()), nb::len(inputs) != 0, device)];
+    const bool is_other = !plan || plan->runs >= 0 || runs >= 0 || plan->variants.size() >= kMostVariants;
+    if (is_other) plan = std::make_shared<Known>(inputs, std::move(takeable), results, runs);
+    auto variant = std::make_shared<const PreparedPlan>(prepared, plan->inputs.size(), results);
+    if (variant->is_of_functions() && !is_of_host(device.ptr())) host_devices_.push_back(device);
+    plan->variants.push_back(std::move(variant));
   }
 
   // When this tensor is asked for, these values on the way are results too, and these are not kept, though tensors stand for them.
   void decide(nb::handle tensor, const std::vector<Handle>& kept, const std::vector<Handle>& cheap, nb::object default_device) {
-    if (!g_default) g_default = new nb::object(default_device);
-    else if (!g_default->equal(default_device)) {
-      forget_decisions();
-      *g_default = default_device;
-    }
+    follow_default(default_device);
     Asked asked{tensor.ptr(), {}, {}, {}, {}, {}};
     if (!is_askable(asked.tensor)) return;
     asked.root = Ref::share(node_of(asked.tensor));
@@ -303,7 +150,11 @@ class Eager {
     decided_.insert_or_assign(asked.text + asked.named, std::make_shared<const Decision>(std::move(decision)));
   }
 
-  void forget_decisions() { decided_.clear(); }
+  // The default device may be another one now: "" until it is known.
+  void forget_decisions() {
+    decided_.clear();
+    *g_default = nb::str("");
+  }
 
   void forget() {
     known_.clear();
@@ -316,7 +167,7 @@ class Eager {
     if (!is_askable(asked.tensor)) return false;
     asked.root = Ref::share(node_of(asked.tensor));
     if (asked.root.n->op == known_ops.BUFFER) return true;
-    if (!asked.root.n->nsrc || !read_graph(asked, most_nodes_)) return false;
+    if (!read_graph(asked, most_nodes_)) return false;
     static const auto nothing = std::make_shared<const Decision>();
     std::shared_ptr<const Decision> decision = nothing;
     if (!asked.named.empty()) {
@@ -325,7 +176,7 @@ class Eager {
       decision = known->second;
       for (uint32_t place : decision->kept) asked.text.append(reinterpret_cast<const char*>(&place), sizeof place);  // a root, too
     }
-    const std::shared_ptr<const Small> plan = find(asked.text);
+    const std::shared_ptr<const Known> plan = find(keyed(asked.text, !asked.ids.empty(), nb::borrow(at(tensor.ptr(), g_tensors.device))));
     return plan && launch(*plan, asked, *decision);
   }
 
@@ -344,12 +195,12 @@ class Eager {
     std::string text;
     std::vector<int64_t> ids;
     write_signature(toposort(roots, replaced), roots, text, ids, replaced);
-    const std::shared_ptr<const Small> plan = find(text);
-    const auto inputs = plan ? inputs_of(ids) : std::nullopt;
-    if (!inputs) return nb::none();
-    const std::vector<nb::object> made = run(*plan, *inputs);
+    const std::shared_ptr<const Known> plan = ids.empty() ? nullptr : find(text);
+    const auto inputs = plan ? inputs_of(*plan, ids) : std::nullopt;
+    const auto variant = inputs ? variant_of(*plan, {}) : nullptr;
+    if (!variant) return nb::none();
     nb::list results;
-    for (uint32_t place : plan->outputs) results.append(made[place]);
+    for (const nb::object& result : variant->launch(*inputs, {}, [&graphs] { return nb::cast(graphs); })) results.append(result);
     return results;
   }
 
@@ -369,24 +220,43 @@ class Eager {
 
  private:
   // The plan of graphs with this signature, if the engine is to compute them this time. It may be forgotten while the device is asked for memory.
-  std::shared_ptr<const Small> find(const std::string& text) {
-    const auto found = known_.find(text);
+  std::shared_ptr<const Known> find(const std::string& key) {
+    const auto found = known_.find(key);
     if (found == known_.end()) return {};
-    const std::shared_ptr<const Small> plan = found->second;
+    const std::shared_ptr<Known> plan = found->second;
     if (plan->runs < 0 || --plan->runs >= 0) return plan;
     known_.erase(found);
     return {};
   }
 
-  // The buffers with these ids; none where one has no memory yet, or indices that are to be checked.
-  static std::optional<std::vector<nb::object>> inputs_of(const std::vector<int64_t>& ids) {
+  void follow_default(const nb::object& device) {
+    if (g_default->equal(device)) return;
+    forget_decisions();
+    *g_default = device;
+  }
+
+  // Graphs that read no buffer are of a device all the same.
+  static std::string keyed(std::string text, bool has_inputs, nb::object device) {
+    if (has_inputs) return text;
+    if (!PyUnicode_GET_LENGTH(device.ptr())) device = *g_default;
+    return text += text_of(device, "a device");
+  }
+
+  // The plan's inputs; none where one of the buffers with these ids has no memory yet, or indices that are to be checked.
+  static std::optional<std::vector<nb::object>> inputs_of(const Known& plan, const std::vector<int64_t>& ids) {
     std::vector<nb::object> found;
-    for (int64_t id : ids) {
-      BufferBase* s = live_buffer(id);
+    for (const Known::Input& one : plan.inputs) {
+      BufferBase* s = one.own.is_valid() ? reinterpret_cast<BufferBase*>(one.own.ptr()) : live_buffer(ids[one.place]);
       if (!s || !has_values(s)) return {};
       found.push_back(nb::borrow(reinterpret_cast<PyObject*>(s)));
     }
     return found;
+  }
+
+  static std::shared_ptr<const PreparedPlan> variant_of(const Known& plan, const std::vector<uint32_t>& taken) {
+    for (const auto& one : plan.variants)
+      if (one->taken() == taken) return one;
+    return {};
   }
 
   static bool has_values(const BufferBase* s) { return s->handle && s->handle != Py_None && !PyTuple_GET_SIZE(s->checks); }
@@ -400,57 +270,81 @@ class Eager {
   // Whether a tensor's value may be computed without Python.
   static bool is_askable(PyObject* t) { return nobody_watches() && is_plain(t) && at(t, g_tensors.gradient_of) == g_tensors.nothing; }
 
-  bool launch(const Small& plan, const Asked& asked, const Decision& decision) {
-    const auto found = inputs_of(asked.ids);
-    if (!found) return false;
-    const std::vector<nb::object>& inputs = *found;
+  bool launch(const Known& plan, const Asked& asked, const Decision& decision) {
+    const auto inputs = inputs_of(plan, asked.ids);
+    if (!inputs) return false;
+    const nb::object device = nb::borrow(at(asked.tensor, g_tensors.device));
     std::vector<nb::list> kept;
-    size_t tensors = 1 + asked.others;
-    for (uint32_t place : decision.kept) tensors += nb::len(kept.emplace_back(holders_of(asked.order[place])));
-    if (!plan.is_little() && base_of(asked.tensor) == Py_None)  // the base of a view keeps what the view reads
-      for (uint32_t k : plan.takeable)                          // the tensors' histories and the list here: nobody else may need the memory
-        if (size_t(Py_REFCNT(inputs[k].ptr())) <= 1 + tensors) return false;
+    std::vector<nb::object> tensors;
+    if (at(asked.tensor, g_tensors.tracked) == Py_False) tensors.push_back(nb::borrow(asked.tensor));  // others keep what gradients need
+    for (uint32_t place : decision.kept) add_kept(tensors, kept.emplace_back(holders_of(asked.order[place])), asked.order[place], device);
+    if (asked.others) add_kept(tensors, holders_of(asked.root.n), asked.root.n, device);
     const nb::object before = nb::borrow(uop_of(asked.tensor));
     // of the node the caller's and the UOp's, of the UOp the tensor's and ours
     const bool has_others = asked.root.n->refs.load(std::memory_order_relaxed) > 2 || Py_REFCNT(before.ptr()) > 2;
-    const std::vector<nb::object> results = run(plan, inputs);
+    const bool lets_go = may_take(plan, *inputs, asked, tensors.size());
+    if (lets_go)
+      for (const nb::object& t : tensors) put(t.ptr(), g_tensors.history, Py_None);
+    const auto variant = variant_of(plan, lets_go ? free_inputs(plan, *inputs) : std::vector<uint32_t>());
+    if (!variant) {
+      if (lets_go) take_back(tensors, *inputs);
+      return false;
+    }
+    std::vector<nb::object> results;
+    try {
+      results = variant->launch(*inputs, {}, [&] { return graphs_of(asked, decision); });
+    } catch (...) {
+      if (lets_go) take_back(tensors, *inputs);
+      throw;
+    }
     if (uop_of(asked.tensor) != before.ptr()) return true;  // another thread was faster
     nb::dict settled;
-    const nb::object device = nb::borrow(at(asked.tensor, g_tensors.device));
-    for (size_t k = 0; k < kept.size(); k++) settle(kept[k], asked.order[decision.kept[k]], device, results[plan.outputs[k + 1]], settled);
-    if (asked.others) settle(holders_of(asked.root.n), asked.root.n, device, results[plan.outputs[0]], settled);
-    if (uop_of(asked.tensor) == before.ptr()) settle_one(asked.tensor, before, results[plan.outputs[0]], has_others, settled);
+    for (size_t k = 0; k < kept.size(); k++) settle(kept[k], asked.order[decision.kept[k]], device, results[k + 1], settled);
+    if (asked.others) settle(holders_of(asked.root.n), asked.root.n, device, results[0], settled);
+    if (uop_of(asked.tensor) == before.ptr()) settle_one(asked.tensor, before, results[0], has_others, settled);
     const nb::handle base = base_of(asked.tensor);
     if (!base.is_none()) put(at(asked.tensor, g_tensors.view), g_tensors.root_of_view, uop_of(base.ptr()));  // which may have its value, too
     if (!decision.cheap.empty()) begin_at_kept(asked, decision, settled);
     return true;
   }
 
-  // The results of a plan, in the order in which they are bound.
-  static std::vector<nb::object> run(const Small& plan, const std::vector<nb::object>& inputs) {
-    std::vector<void*> table;
-    std::vector<nb::object> results;
-    for (const Small::Input& one : plan.inputs)
-      table.push_back(address_of(reinterpret_cast<BufferBase*>(one.own.is_valid() ? one.own.ptr() : inputs[one.place].ptr())->handle));
-    for (const BufferLayout& layout : plan.layouts) {
-      results.push_back(new_buffer(layout, true, nb::none()));
-      table.push_back(address_of(reinterpret_cast<BufferBase*>(results.back().ptr())->handle));
+  // The tensors that stand for a node, and will stand for its value.
+  static void add_kept(std::vector<nb::object>& tensors, nb::list holders, Node* n, const nb::object& device) {
+    for (nb::handle holder : holders)
+      if (may_be_kept(holder.ptr(), n, device.ptr()).value_or(false)) tensors.push_back(nb::borrow(holder));
+  }
+
+  // Whether the memory of an input may be needed by nobody else than the histories of so many tensors, and the list here. The base of a view
+  // keeps what the view reads.
+  static bool may_take(const Known& plan, const std::vector<nb::object>& inputs, const Asked& asked, size_t tensors) {
+    return base_of(asked.tensor) == Py_None &&
+           std::any_of(plan.takeable.begin(), plan.takeable.end(), [&](uint32_t k) { return size_t(Py_REFCNT(inputs[k].ptr())) <= 1 + tensors; });
+  }
+
+  // Of the inputs whose memory results may be put into, those that only the list has, and whose memory is their own.
+  static std::vector<uint32_t> free_inputs(const Known& plan, const std::vector<nb::object>& inputs) {
+    std::vector<uint32_t> found;
+    for (uint32_t k : plan.takeable) {
+      auto* b = reinterpret_cast<BufferBase*>(inputs[k].ptr());
+      if (Py_REFCNT(inputs[k].ptr()) == 1 && b->borrowed == Py_False && b->owner == Py_None) found.push_back(k);
     }
-    const int64_t bytes = plan.arena;
-    if (!bytes) {
-      plan.program->run(table, nullptr);
-      return results;
-    }
-    const nb::object& device = plan.layouts[0].device;
-    nb::object arena = allocated(device, bytes);
-    try {
-      plan.program->run(table, address_of(arena.ptr()));
-    } catch (...) {
-      give_back(device, std::move(arena), bytes);
-      throw;
-    }
-    give_back(device, std::move(arena), bytes);
-    return results;
+    return found;
+  }
+
+  // The tensors were not computed, and need these buffers, as far as these have contents.
+  static void take_back(const std::vector<nb::object>& tensors, const std::vector<nb::object>& inputs) {
+    nb::list found;
+    for (const nb::object& input : inputs)
+      if (has_values(reinterpret_cast<BufferBase*>(input.ptr()))) found.append(input);
+    for (const nb::object& t : tensors) put(t.ptr(), g_tensors.history, nb::tuple(found).ptr());
+  }
+
+  // What was computed, for a message.
+  static nb::object graphs_of(const Asked& asked, const Decision& decision) {
+    nb::list found;
+    found.append(nb::cast(Handle(Ref::share(asked.root.n))));
+    for (uint32_t place : decision.kept) found.append(nb::cast(Handle(Ref::share(asked.order[place]))));
+    return found;
   }
 
   // Lets those of the tensors that stand for a node, and may be kept, stand for its value.
@@ -462,11 +356,20 @@ class Eager {
     }
   }
 
+  // From where the gradient of a tensor goes on to what it was computed from.
+  static nb::object point_of(PyObject* t, const nb::object& before, const BufferBase& result, const nb::object& made) {
+    PyObject* arguments[] = {result.uop, made.ptr(), Py_None, before.ptr(), past_of(t)};
+    nb::object point = nb::steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(g_tensors.point), arguments, 5, nullptr));
+    if (!point.is_valid()) throw nb::python_error();
+    return point;
+  }
+
   static void settle_one(PyObject* t, const nb::object& before, const nb::object& made, bool has_others, nb::dict settled) {
     auto* result = reinterpret_cast<BufferBase*>(made.ptr());
     if (has_others) remember(*nb::inst_ptr<Handle>(before), made);  // who have the node will ask for its value
+    const nb::object history = at(t, g_tensors.tracked) == Py_True ? point_of(t, before, *result, made) : made;
     set_uop_of(t, result->uop);
-    put(t, g_tensors.history, made.ptr());
+    put(t, g_tensors.history, history.ptr());
     put(t, g_tensors.device, result->device);
     settled[nb::handle(result->id)] = nb::handle(t);
   }
@@ -477,7 +380,7 @@ class Eager {
         if (may_be_kept(holder.ptr(), asked.order[place], at(asked.tensor, g_tensors.device)).value_or(false)) read_kept(holder, settled);
   }
 
-  std::unordered_map<std::string, std::shared_ptr<const Small>> known_;  // by the signature
+  std::unordered_map<std::string, std::shared_ptr<Known>> known_;  // by the signature
   std::vector<nb::object> host_devices_;
   size_t most_nodes_ = 0;                                                     // that a known graph may have
   std::unordered_map<std::string, std::shared_ptr<const Decision>> decided_;  // by that of what is asked for, and what is named in it
@@ -487,7 +390,6 @@ class Eager {
 
 void define_eager(nb::module_& m) {
   auto cls = nb::class_<Eager>(m, "Eager", "The way of small computations without Python.");
-  cls.attr("LITTLE") = kLittle;
   cls.def(nb::init<nb::object>(), nb::arg("observers"))
       .def(
           "connect",
@@ -495,8 +397,8 @@ void define_eager(nb::module_& m) {
             connect_tensors(core, tensor, buffer, point, view);
           },
           nb::arg("core"), nb::arg("tensor"), nb::arg("buffer"), nb::arg("point"), nb::arg("view"))
-      .def("keep", &Eager::keep, nb::arg("key"), nb::arg("program"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("layouts"), nb::arg("outputs"),
-           nb::arg("arena"), nb::arg("runs") = -1)
+      .def("keep", &Eager::keep, nb::arg("key"), nb::arg("device"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("prepared"), nb::arg("results"),
+           nb::arg("default_device"), nb::arg("runs") = -1)
       .def("decide", &Eager::decide, nb::arg("tensor"), nb::arg("kept"), nb::arg("cheap"), nb::arg("default_device"))
       .def("forget_decisions", &Eager::forget_decisions)
       .def_prop_rw(
@@ -507,11 +409,6 @@ void define_eager(nb::module_& m) {
       .def("number", &Eager::number, nb::arg("tensor"))
       .def("compute", &Eager::compute, nb::arg("graphs"), nb::arg("nodes"), nb::arg("buffers"))
       .def_prop_rw("is_off", [](Eager&) { return is_off(); }, [](Eager&, bool off) { set_off(off); });
-  m.def("gradients_enabled", [] { return t_gradients; }, "False inside `no_grad`, of this thread.");
-  m.def(
-      "enable_gradients", [](bool enabled) { return std::exchange(t_gradients, enabled); }, nb::arg("enabled"),
-      "Whether operations of this thread on tensors with gradients are recorded; what it was before.");
-  m.def("operator_of", &operator_of, nb::arg("op"), nb::arg("swapped"), nb::arg("function"), "A method for a Python operator.");
 }
 
 }  // namespace rulegrad

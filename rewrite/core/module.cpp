@@ -17,6 +17,7 @@
 #include "shapes.hpp"
 #include "signature.hpp"
 #include "template_graph.hpp"
+#include "tensor_operators.hpp"
 #include "views.hpp"
 
 using namespace rulegrad;
@@ -54,6 +55,7 @@ NB_MODULE(_core, m) {
   define_replay(m);
   define_buffers(m);
   define_shapes(m);
+  define_tensor_operators(m);
   define_eager(m);
   define_views(m);
   define_graph_function(m);

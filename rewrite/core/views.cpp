@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "eager.hpp"
 #include "python_nodes.hpp"
 #include "shapes.hpp"
 #include "signature.hpp"
+#include "tensor_operators.hpp"
 #include "tensors.hpp"
 
 namespace rulegrad {

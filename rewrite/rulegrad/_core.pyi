@@ -496,7 +496,6 @@ allocators: dict[str, Any]
 class Eager:
     """The way of small computations without Python: operators, and results whose plan is known."""
 
-    LITTLE: Final[int]
     is_off: bool  #: whether everything goes through Python, as it does at first
 
     def __init__(self, observers: tuple[list[Any], ...]) -> None:
@@ -518,19 +517,19 @@ class Eager:
     def keep(
         self,
         key: bytes,
-        program: Replay,
+        device: str,
         inputs: list[Any],
         takeable: Sequence[int],
-        layouts: Sequence[Any],
-        outputs: Sequence[int],
-        arena: int,
+        prepared: dict[str, Any],
+        results: int,
+        default_device: str,
         runs: int = -1,
     ) -> None:
-        """Graphs of this signature are computed by the program: on its inputs, and results.
+        """Graphs of this signature are computed by a prepared plan from now on.
 
-        inputs: places of the signature's buffers, or buffers of the plan's own. takeable: those in whose memory
-        results could be. layouts: of the results that are bound; outputs: which of them each graph's is. arena: bytes
-        for temporaries. runs: after so many Python is asked again.
+        inputs: of the plan: places of the signature's buffers, or buffers of the plan's own. takeable: those in whose
+        memory results could be. prepared: the parts of `rulegrad.compile.plans.in_engine`, with so many results.
+        default_device: that of tensors without one. runs: after so many Python is asked again. Raises ValueError.
         """
 
     def decide(self, tensor: NodeHolder, kept: Sequence[UOp], cheap: Sequence[UOp], default_device: str) -> None:

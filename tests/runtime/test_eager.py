@@ -16,7 +16,7 @@ import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import forget_kernels
 from rulegrad.config import config
-from rulegrad.errors import DeviceError, ShapeError
+from rulegrad.errors import DeviceError, IndexRangeError, ShapeError
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.eager import eager
@@ -201,8 +201,75 @@ def test_what_others_want_to_see_or_to_keep_goes_through_python() -> None:
     same, again = x + 1, x + 1
     assert eager.realize(same)
     np.testing.assert_array_equal(again.numpy(), x.numpy() + 1)
-    w = vector().requires_grad_()
-    assert not eager.realize(w + 1) and not eager.realize(x[2:] + 1)
+    assert not eager.realize(x[2:] + 1)
+
+
+def test_gradients_go_on_from_what_the_engine_computes() -> None:
+    w, x = vector().requires_grad_(), vector(1)
+    (w * x).realize()
+    y = w * x
+    assert eager.realize(y) and y.requires_grad
+    (y * y).sum().backward()
+    assert w.grad is not None
+    np.testing.assert_allclose(w.grad.numpy(), 2 * w.numpy() * x.numpy() ** 2, rtol=1e-6)
+
+
+def test_what_is_made_of_nothing_is_of_its_device() -> None:
+    Tensor.arange(7, device="c").realize()
+    made = Tensor.arange(7, device="c")
+    assert eager.realize(made) and made.device == "c" and made.tolist() == list(range(7))
+    assert not eager.realize(Tensor.arange(7, device="numpy"))
+    with config(device="c"):
+        Tensor.zeros(5).realize()
+        default = Tensor.zeros(5)
+        assert eager.realize(default) and default.device == "c"
+    with config(device="numpy"):
+        other = Tensor.zeros(5)
+        assert other.realize().device == "numpy"
+
+
+def test_wrong_indices_are_told_of_what_the_engine_computes() -> None:
+    table = Tensor(np.arange(12, dtype=np.float32).reshape(4, 3), device="c")
+    places = [Tensor(np.array(values, np.int64), device="c") for values in ([0, 3], [1, 2], [0, 4], [3, 0])]
+    table[places[0]].realize()
+    for place, expected in ((places[1], [1, 2]), (places[3], [3, 0])):
+        found = table[place]
+        assert eager.realize(found)
+        np.testing.assert_array_equal(found.numpy(), table.numpy()[expected])
+    wrong = table[places[2]]
+    assert eager.realize(wrong)
+    with pytest.raises(IndexRangeError, match="4 is out of range for axis 0 of size 4"):
+        wrong.tolist()
+    with pytest.raises(IndexRangeError, match="4 is out of range"):
+        (wrong + 1).tolist()
+    assert table[places[1]].tolist() == [[3, 4, 5], [6, 7, 8]]
+
+
+def test_memory_that_nobody_needs_is_taken() -> None:
+    def changed(x: Tensor) -> tuple[bool, bool]:
+        before = devices.get("c").memory_of(x._history.handle, 1).ctypes.data
+        x += 1
+        natively = eager.realize(x)
+        x.realize()
+        return natively, devices.get("c").memory_of(x._history.handle, 1).ctypes.data == before
+
+    x = Tensor(np.zeros(4000, np.float32), device="c")
+    (x + 0).realize()
+    assert changed(x)[1]
+    assert changed(x) == (True, True)
+    held = [x._history]
+    changed(x)  # Python meets it first
+    held = [x._history]
+    assert changed(x) == (True, False) and held
+    np.testing.assert_array_equal(x.numpy(), np.full(4000, 4, np.float32))
+
+
+def test_large_results_know_their_line() -> None:
+    x = Tensor(np.zeros(50_000, np.float32), device="c")
+    (x + 1).realize()
+    y = x + 1
+    assert eager.realize(y)
+    assert y._history.made_at is not None and y._history.made_at[0] == __file__
 
 
 def _held(*, matrix: Tensor, row: Tensor, steps: Callable[..., list[Tensor]]) -> list[Any]:

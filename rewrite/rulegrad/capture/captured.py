@@ -12,11 +12,11 @@ import numpy as np
 
 from rulegrad._core import CapturedCall, placements
 from rulegrad.capture.gradients import Product, make_product, no_gradient, pullback, track
-from rulegrad.capture.native import native_of, prepared_for
+from rulegrad.capture.native import native_of
 from rulegrad.capture.paths import Paths
 from rulegrad.capture.sources import Kind, Output, Recipe, Source, kind_of
 from rulegrad.compile import kernels
-from rulegrad.compile.plans import Plan
+from rulegrad.compile.plans import Plan, in_engine
 from rulegrad.compile.realize import is_free, plan_of
 from rulegrad.compile.schedule import Schedule
 from rulegrad.compile.sharding import is_on_mesh
@@ -194,7 +194,7 @@ class Captured:
             self._learned, self._native = set(), native_of(self)
         if self._native is not None and taken not in self._learned:
             self._learned.add(taken)
-            prepared = prepared_for(part, part.plan.prepared(taken, pairs), taken)
+            prepared = in_engine(part.plan, part.plan.prepared(taken, pairs), taken, part.graphs)
             if prepared is not None:
                 self._native.learn(prepared)
 

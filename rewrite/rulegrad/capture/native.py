@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rulegrad._core import CapturedCall, Replay
+from rulegrad._core import CapturedCall
 from rulegrad.capture.gradients import end_gradients
 from rulegrad.compile import kernels
-from rulegrad.compile.plans import Prepared
-from rulegrad.runtime import index_checks
 from rulegrad.runtime.eager import follow_settings
-from rulegrad.support.places import user_place
 
 if TYPE_CHECKING:
-    from rulegrad.capture.captured import Captured, Part
+    from rulegrad.capture.captured import Captured
     from rulegrad.capture.sources import Source
-    from rulegrad.runtime.buffer import Buffer
 
 _KINDS: Final = ("tensor", "gradient", "call", "constant")  # in the order of the engine's numbers for them
 
@@ -60,7 +56,6 @@ def native_of(captured: Captured) -> CapturedCall | None:
         "rebuild": captured.rebuild,
         "write_leaf": captured.write,
         "end_gradients": end_gradients,
-        "user_place": user_place,
     })  # fmt: skip
 
 
@@ -69,35 +64,3 @@ def _numbered(source: Source) -> tuple[Any, ...]:
     if source.kind == "constant":
         return kind, which
     return (kind, *which) if source.kind == "call" else (kind, which, 0)
-
-
-def prepared_for(part: Part, prepared: Prepared, taken: tuple[int, ...]) -> dict[str, Any] | None:
-    """The parts of a prepared plan that the engine runs; None where it does not."""
-    recorded = prepared.recorded
-    if recorded is None or not isinstance(recorded.program, Replay):
-        return None
-    plan = part.plan
-    memory, count = prepared.memory, plan.schedule.inputs
-
-    def new_flags() -> Buffer:
-        return index_checks.new_flags(plan.device, plan.dependencies.words)
-
-    def tell_checks(results: list[Buffer], flags: Buffer) -> None:
-        # The engine replays only where no input waits for a check.
-        index_checks.tell(results, plan.dependencies, index_checks.launched(flags, part.graphs), ())
-
-    return {
-        "taken": taken,
-        "program": recorded.program,
-        "blocks": prepared.blocks,
-        "bound": recorded.bound,
-        "arena": recorded.arena,
-        "results": [
-            (memory.block_of[number - count], layout)
-            for number, layout in zip(plan.schedule.outputs, prepared.results, strict=True)
-        ],
-        "is_large": prepared.is_large,
-        "new_flags": new_flags if prepared.checks_indices else None,
-        "tell_checks": tell_checks if prepared.checks_indices else None,
-        "visible_flags": plan.dependencies.words if index_checks.are_visible(plan.device) else 0,
-    }

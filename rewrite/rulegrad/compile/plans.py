@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rulegrad.compile import kernels
 from rulegrad.compile.collectives import (
@@ -33,7 +33,6 @@ from rulegrad.runtime import devices, index_checks, profile
 from rulegrad.runtime.allocator import rounded
 from rulegrad.runtime.buffer import LARGE, Buffer, Layout
 from rulegrad.runtime.device import Executable, Handle, Program, Replay
-from rulegrad.runtime.eager import LITTLE
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.telling import tell_built, tell_graphs, tell_sources
@@ -46,6 +45,8 @@ _Variant: TypeAlias = tuple[tuple[int, ...], _Pairs]  # inputs that are taken, a
 _MOST_VARIANTS = 8
 #: Bytes of a block in the arena. A larger one is an allocation of its own, which other plans use in their turn.
 _LARGE = 1 << 20
+#: Bytes of a result that is not worth to look for memory that it could take.
+_LITTLE = 1 << 12
 _executables: dict[tuple[Kernel, str], Executable] = {}
 kernels._also_forget.append(_executables.clear)
 #: Called after each launch of a plan with the plan, the memory that it had, its inputs and its results.
@@ -79,15 +80,6 @@ class Prepared(NamedTuple):
     checks_indices: bool  # whether a kernel has flags
     recorded: Recorded | None  # None where the device launches kernels one by one
     is_large: bool  # whether it makes a buffer that is worth to know the line of
-
-
-class Small(NamedTuple):
-    """A plan that needs no Python, if it is small: its launches, and its results in memory of their own."""
-
-    program: Replay
-    layouts: list[Layout]  # of what is bound behind the inputs
-    outputs: list[int]  # of each result, which of these it is
-    arena: int  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,26 +156,7 @@ class Plan:
     @property
     def is_little(self) -> bool:
         """Whether its results are too small to look for memory that they could take, and no kernel fewer if they do."""
-        return not self.may_spare_a_copy and all(self.sizes[number] <= LITTLE for number in self.schedule.outputs)
-
-    def small(self) -> Small | None:
-        """What the engine needs to launch it by itself.
-
-        None where that is for Python: of large results (somebody may ask which line made them), results that are inputs
-        or share memory, updates in place, or where indices are checked.
-        """
-        prepared, count = self._prepared.get(((), ())), self.schedule.inputs
-        recorded = None if prepared is None else prepared.recorded
-        if prepared is None or recorded is None or not isinstance(recorded.program, Replay) or prepared.checks_indices:
-            return None
-        if self.communicates or self.may_spare_a_copy or min(self.schedule.outputs) < count:
-            return None
-        blocks = [prepared.memory.block_of[number - count] for number in self.schedule.outputs]
-        layouts = [layout for k in recorded.bound if isinstance(layout := prepared.blocks[k], Layout)]
-        if sorted(blocks) != sorted(recorded.bound) or any(layout.nbytes >= LARGE for layout in layouts):
-            return None
-        outputs = [recorded.bound.index(block) for block in blocks]
-        return Small(recorded.program, layouts, outputs, 0 if recorded.arena is None else recorded.arena.nbytes)
+        return not self.may_spare_a_copy and all(self.sizes[number] <= _LITTLE for number in self.schedule.outputs)
 
     def memory(self, taken: Sequence[int] = (), own: _Pairs = ()) -> MemoryPlan:
         """Where each buffer lies, as `prepared` has it."""
@@ -295,6 +268,51 @@ def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
         for step, use in zip(schedule.steps, uses, strict=True)
     )
     return Plan(device, schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies(graph), copies)
+
+
+def is_for_engine(plan: Plan, taken: tuple[int, ...] = ()) -> bool:
+    """Whether the engine may launch a plan by itself: as a program, and the results are buffers of their own."""
+    outputs, recorded = plan.schedule.outputs, plan.prepared(taken).recorded
+    if recorded is None or not isinstance(recorded.program, Replay) or plan.communicates:
+        return False
+    return len({*outputs}) == len(outputs) and min(outputs) >= plan.schedule.inputs
+
+
+def in_engine(
+    plan: Plan, prepared: Prepared, taken: tuple[int, ...], graphs: Sequence[UOp] | None = None
+) -> dict[str, Any] | None:
+    """The parts of a prepared plan with which the engine launches it; None where Python has to.
+
+    The results are no inputs, and no input waits for a check of indices. graphs: for messages about indices, what is
+    computed, where that is the same each time.
+    """
+    recorded = prepared.recorded
+    if recorded is None or not isinstance(recorded.program, Replay):
+        return None
+    memory, count = prepared.memory, plan.schedule.inputs
+
+    def new_flags() -> Buffer:
+        return index_checks.new_flags(plan.device, plan.dependencies.words)
+
+    def tell_checks(results: list[Buffer], flags: Buffer, now: Sequence[UOp] | None) -> None:
+        check = index_checks.launched(flags, (graphs if now is None else now) or ())
+        index_checks.tell(results, plan.dependencies, check, ())
+
+    return {
+        "taken": taken,
+        "program": recorded.program,
+        "blocks": prepared.blocks,
+        "bound": recorded.bound,
+        "arena": recorded.arena,
+        "results": [
+            (memory.block_of[number - count], layout)
+            for number, layout in zip(plan.schedule.outputs, prepared.results, strict=True)
+        ],
+        "user_place": user_place if prepared.is_large else None,
+        "new_flags": new_flags if prepared.checks_indices else None,
+        "tell_checks": tell_checks if prepared.checks_indices else None,
+        "visible_flags": plan.dependencies.words if index_checks.are_visible(plan.device) else 0,
+    }
 
 
 def executables_of(wanted: Sequence[Kernel], device: str) -> tuple[Executable, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rulegrad import engine
@@ -13,7 +13,7 @@ from rulegrad.compile import kernels, sharding
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan
 from rulegrad.compile.partition import is_long, partition, realize_subgraphs
-from rulegrad.compile.plans import Plan, executables_of, make_plan
+from rulegrad.compile.plans import Plan, executables_of, in_engine, is_for_engine, make_plan
 from rulegrad.compile.schedule import make_schedule, number_buffers, numbered_lines
 from rulegrad.config import config
 from rulegrad.engine import watching
@@ -53,7 +53,7 @@ class _Way:
 
     plan: Plan
     inputs: tuple[int | Buffer, ...]  # or a buffer of the plan's own
-    is_known: bool = False  # to the engine, which needs no Python for it, or it is not for the engine
+    known: set[tuple[int, ...]] = field(default_factory=set)  # to the engine: inputs whose memory it may take by itself
     runs: int = -1  # of the engine, after which it asks again; negative: it never does
 
 
@@ -91,8 +91,7 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
     plan = way.plan
     if holders is None or not plan.takeable or plan.is_little:
         results = plan.launch(buffers, uops)
-        if not way.is_known:
-            _tell_engine(key, way)
+        _tell_engine(key, way, ())
         return results
     holders.let_go()
     try:
@@ -101,8 +100,7 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
     except BaseException:
         holders.take_back([buffer for buffer in buffers if buffer.is_allocated or not buffer.nbytes])
         raise
-    if not taken and not way.is_known:
-        _tell_engine(key, way)
+    _tell_engine(key, way, taken)
     return results
 
 
@@ -193,13 +191,17 @@ def _sized_plan(
     return varying.find(key, uops, ids, buffers, device)
 
 
-def _tell_engine(key: bytes, way: _Way) -> None:
-    """Let the engine compute graphs of this signature by itself, where they are small enough."""
-    way.is_known = True
-    small = way.plan.small() if way.inputs else None
-    if small is not None:
-        takeable = [place for number in way.plan.takeable if isinstance(place := way.inputs[number], int)]
-        eager.keep(key, small.program, list(way.inputs), takeable, small.layouts, small.outputs, small.arena, way.runs)
+def _tell_engine(key: bytes, way: _Way, taken: tuple[int, ...]) -> None:
+    """Let the engine compute graphs of this signature by itself, where nobody else needs the inputs `taken`."""
+    if taken in way.known:
+        return
+    way.known.add(taken)
+    plan = way.plan
+    prepared = in_engine(plan, plan.prepared(taken), taken) if is_for_engine(plan, taken) else None
+    if prepared is not None:
+        takeable = list(plan.takeable) if plan.takeable and not plan.is_little else []
+        outputs, default = len(plan.schedule.outputs), devices.default()
+        eager.keep(key, plan.device, list(way.inputs), takeable, prepared, outputs, default, way.runs)
 
 
 def is_free(buffers: list[Buffer], number: int) -> bool:

@@ -13,8 +13,6 @@ from rulegrad.config import config, on_change
 from rulegrad.engine import watching
 from rulegrad.runtime import profile
 
-#: Bytes of a result that is not worth to look for memory that it could take.
-LITTLE = Eager.LITTLE
 eager = Eager((profile._active, watching.watchers))
 
 

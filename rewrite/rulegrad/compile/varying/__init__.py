@@ -22,6 +22,7 @@ import numpy as np
 from rulegrad import engine
 from rulegrad._core import renumbered
 from rulegrad.compile import kernels as compiling
+from rulegrad.compile.plans import is_for_engine
 from rulegrad.compile.scheduling import are_searched
 from rulegrad.compile.sharding import is_on_mesh
 from rulegrad.config import config
@@ -78,7 +79,7 @@ class SizedPlan:
 
     def let_go(self) -> int:
         """How often the engine may use the plan by itself; from now on these uses count."""
-        self.unseen = OFTEN if self.plan.small() is not None else 0
+        self.unseen = OFTEN if is_for_engine(self.plan) else 0
         return self.unseen
 
 
