@@ -150,7 +150,10 @@ Value convert_value(const Value& v, uint32_t dtype) {
     default: break;
   }
   if (v.tag == Tag::Float) {
-    // As the devices do it: towards zero; what does not fit in 64 bits (and nan) gives the smallest int64.
+    // Towards zero. What does not fit in 32 bits (and nan) gives the smallest int32, of which smaller ones have the low bits; of uint32 and of
+    // 64 bits what does not fit in 64 bits gives the smallest int64.
+    const bool is_of_int32 = d.kind != Kind::Index && (d.bits < 32 || (d.bits == 32 && d.kind == Kind::Int));
+    if (is_of_int32 && !(real > -2147483649.0 && real < 2147483648.0)) return Value::integer(wrap_int(INT32_MIN, d));
     if (d.kind == Kind::Uint && d.bits == 64 && real >= 9223372036854775808.0 && real < 18446744073709551616.0)
       return Value::integer(Int(uint64_t(real)));
     if (!(real > -9223372036854777856.0 && real < 9223372036854775808.0)) return Value::integer(wrap_int(INT64_MIN, d));

@@ -31,6 +31,32 @@ def test_casts(device, check):
     )
 
 
+def test_floats_that_fit_no_integer(device, check):
+    """What NumPy and PyTorch give on x86: the least int32, whose low bits small integers have, or the least int64."""
+    values = np.array(
+        [3e9, -3e9, 1e20, np.inf, -np.inf, np.nan, 2.0**31, 2.0**31 - 128, -(2.0**31), 300.7, -1.5], np.float32
+    )
+    x, wide = Tensor(values), Tensor(values.astype(np.float64))
+    least = -(2**31)
+    narrow = np.array([*[least] * 7, 2**31 - 128, least, 300, -1], np.int64)
+    whole = np.array([3e9, -3e9, *[-(2.0**63)] * 4, 2.0**31, 2.0**31 - 128, -(2.0**31), 300, -1]).astype(np.int64)
+    for number in (x, wide):
+        check(
+            (number.int(), narrow.astype(np.int32)),
+            (number.cast("int16"), narrow.astype(np.int16)),
+            (number.cast("uint8"), narrow.astype(np.uint8)),
+            (number.long(), whole),
+            (number.cast("uint32"), whole.astype(np.uint32)),
+        )
+    halves = np.array([np.inf, np.nan, 65504, -7.5], np.float16)
+    check(
+        (Tensor(halves).int(), np.array([least, least, 65504, -7], np.int32)),
+        (Tensor(halves).cast("int8"), np.array([0, 0, -32, -7], np.int8)),
+    )
+    folded = Tensor.full((), 1e20).int()  # computed by the rules, not by a device
+    assert folded.item() == least
+
+
 def test_a_cast_to_the_same_dtype_is_the_same_graph():
     x = Tensor.ones(2)
     assert x.cast("float32").uop == x.uop

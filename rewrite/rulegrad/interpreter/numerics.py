@@ -25,7 +25,8 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 def convert(array: Array, source: DType, target: DType) -> Array:
     """Value conversion: floats to integers truncate, integers wrap, anything to bool is != 0.
 
-    A float outside int64 (or nan) gives the smallest int64, which then wraps, as the engine computes it.
+    A float outside int32 (or nan) gives the smallest int32, of which smaller integers have the low bits; for 64 bits,
+    and for uint32, one outside int64 gives the smallest int64, which wraps.
     Raises GraphError when an index does not fit in 64 bits.
     """
     if source == target:
@@ -50,9 +51,10 @@ def bitcast(array: Array, source: DType, target: DType) -> Array:
 
 def _integer_from_float(array: Array, target: DType) -> Array:
     whole = np.trunc(array)
-    fits = (whole >= -(2.0**63)) & (whole < 2.0**63)
+    bits = 32 if target in ("int8", "int16", "int32", "uint8", "uint16") else 64
+    fits = (whole >= -(2.0 ** (bits - 1))) & (whole < 2.0 ** (bits - 1))
     result = np.where(fits, whole, 0.0).astype(np.int64)
-    result = np.where(fits, result, np.int64(_INT64_MIN)).astype(target.numpy)
+    result = np.where(fits, result, np.int64(-(2 ** (bits - 1)))).astype(target.numpy)
     if target == "uint64":
         high = (whole >= 2.0**63) & (whole < 2.0**64)
         result = np.where(high, np.where(high, whole, 0.0).astype(np.uint64), result)

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_, float64, int64
 from rulegrad.tensor.axes import either, whole_number
 from rulegrad.tensor.constants import filled
@@ -67,9 +68,15 @@ def _reached(self: Tensor) -> Tensor:
 
 
 @built_once
-def _turns(reached: Tensor, count: int) -> Tensor:
+def _turns(self: Tensor, reached: Tensor, count: int) -> Tensor:
     """Where the first, the second, ... of so many elements that are not zero are, in C order."""
-    return reached.searchsorted(reached.arange(1, count + 1, device=reached._device or None))
+    device = self._device or None
+    places, rank = self.arange(self.size, device=device), reached - 1
+    # each at its number among them; behind the last one is no place, and nothing is put there
+    numbers = self.detach().cast(bool_).flatten().where(rank, count)
+    zeros = self.zeros((count,), dtype=int64, device=device)
+    uop = UOp("SCATTER", (zeros.uop, numbers.uop, places.uop), op="STORE", axis=0, distinct=True)
+    return places._result(uop, numbers)
 
 
 @built_once
@@ -87,7 +94,7 @@ def nonzero_indices(self: Tensor, size: int | None = None, fill_value: int = 0) 
     count = int(_value_of(reached[-1]))
     if not count:
         return tuple(self.zeros((0,), dtype=int64, device=self._device or None) for _ in self.shape)
-    flat = _turns(reached, count)
+    flat = _turns(self, reached, count)
     if self.ndim == 1:
         return (flat,)
     steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]

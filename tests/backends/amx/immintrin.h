@@ -75,3 +75,13 @@ static inline void _tile_dpbssd(int c, int a, int b) {
       memcpy(&emulated_tiles[c][m][4 * n], &sum, 4);
     }
 }
+
+#ifndef __AVX512F__ /* whose instruction scales by powers of two */
+#undef SCALED
+#undef SCALED_VECTOR
+#define SCALED(T, instruction, y, n) ((T)__builtin_ldexp(y, (int)(n)))
+#define SCALED_VECTOR(T, M, N, instruction, y, n) ({ \
+  VECTOR(T, N) y_ = (y) - (VECTOR(T, N)){}; VECTOR(M, N) n_ = (n) - (VECTOR(M, N)){}; \
+  for (int k_ = 0; k_ < N; k_++) y_[k_] = SCALED(T, instruction, y_[k_], n_[k_]); \
+  y_; })
+#endif
