@@ -17,7 +17,10 @@ namespace rulegrad {
 
 namespace {
 
-// Whether a tensor's values are those of its node. A view whose base nobody else holds becomes a tensor of its own in Python.
+// Whether a tensor is a view whose base nobody else holds: it becomes a tensor of its own.
+bool is_alone(PyObject* t) { return nobody_watches() && is_current(t) && base_of(t) != Py_None && Py_REFCNT(base_of(t)) == 1; }
+
+// Whether a tensor's values are those of its node.
 bool is_plain(PyObject* t) {
   const Tensors& g = g_tensors;
   if (!is_current(t)) return false;
@@ -163,6 +166,7 @@ class Eager {
 
   // Whether the tensor's values are in a buffer now; false where Python has to see to it.
   bool realize(nb::handle tensor) {
+    if (is_alone(tensor.ptr())) prepare(tensor);
     Asked asked{tensor.ptr(), {}, {}, {}, {}, {}};
     if (!is_askable(asked.tensor)) return false;
     asked.root = Ref::share(node_of(asked.tensor));
@@ -216,6 +220,7 @@ class Eager {
     return found.is_valid() ? found : nb::none();
   }
 
+  nb::object prepare;    // Python's: makes a view ready for its computation
   nb::object read_kept;  // Python's: lets the graph of a tensor begin at buffers with values in it
 
  private:
@@ -401,6 +406,9 @@ void define_eager(nb::module_& m) {
            nb::arg("default_device"), nb::arg("runs") = -1)
       .def("decide", &Eager::decide, nb::arg("tensor"), nb::arg("kept"), nb::arg("cheap"), nb::arg("default_device"))
       .def("forget_decisions", &Eager::forget_decisions)
+      .def_prop_rw(
+          "prepare", [](Eager& self) { return self.prepare; }, [](Eager& self, nb::object function) { self.prepare = std::move(function); },
+          nb::for_setter(nb::arg("function")))
       .def_prop_rw(
           "read_kept", [](Eager& self) { return self.read_kept; }, [](Eager& self, nb::object function) { self.read_kept = std::move(function); },
           nb::for_setter(nb::arg("function")))

@@ -18,8 +18,6 @@ namespace {
 
 class GraphFunction {
  public:
-  GraphFunction(const Handle& root, const std::vector<Handle>& parameters) : GraphFunction(std::vector<Handle>{root}, parameters) {}
-
   // Throws GraphError where two parameters are one node.
   GraphFunction(const std::vector<Handle>& roots, const std::vector<Handle>& parameters) : parameters_(parameters.size()) {
     std::unordered_map<Node*, uint32_t> numbers;  // of what is built anew: the parameters, then the steps
@@ -50,15 +48,18 @@ class GraphFunction {
   }
 
   // Throws GraphError where there are not as many arguments as parameters.
-  nb::object apply(const std::vector<Handle>& arguments) const {
+  nb::list apply(const std::vector<Handle>& arguments) const {
     if (arguments.size() != parameters_)
       throw GraphError("a graph function of " + std::to_string(parameters_) + " parameters was given " + std::to_string(arguments.size()) + " nodes");
     std::vector<Ref> made;
     for (const Handle& argument : arguments) made.push_back(argument.ref);
-    return wrap(std::exchange(built(std::move(made))[0].n, nullptr));
+    nb::list found;
+    for (Ref& root : built(std::move(made))) found.append(wrap(std::exchange(root.n, nullptr)));
+    return found;
   }
 
   size_t parameters() const { return parameters_; }
+  size_t roots() const { return roots_.size(); }
 
   // The graphs with these in the places of the parameters.
   std::vector<Ref> built(std::vector<Ref> made) const {
@@ -192,28 +193,35 @@ class GraphTable {
       device = common_device(device, at(t, g_tensors.device));
       if (!device) return nb::none();
     }
-    const nb::object graph = found->second.graph;  // the table may be emptied by what is freed below
-    const nb::object tracked = found->second.tracked;
-    Ref made = std::move(nb::inst_ptr<GraphFunction>(graph)->built(std::move(nodes))[0]);
-    shape_of(made.n);
-    return new_tensor(wrap(std::exchange(made.n, nullptr)), history, device, tracked.ptr());
+    const std::shared_ptr<const Entry> entry = found->second;  // the table may be emptied by what is freed below
+    std::vector<Ref> made = nb::inst_ptr<GraphFunction>(entry->graphs)->built(std::move(nodes));
+    nb::list results;
+    for (size_t k = 0; k < made.size(); k++) {
+      shape_of(made[k].n);
+      results.append(new_tensor(wrap(std::exchange(made[k].n, nullptr)), history, device, entry->tracked[k] ? Py_True : Py_False));
+    }
+    return entry->is_tuple ? nb::object(nb::tuple(results)) : nb::object(results[0]);
   }
 
-  // From now on calls with such arguments are the graph with their tensors as parameters.
-  void keep(nb::tuple arguments, nb::dict more, nb::handle dtypes, int checks, nb::object graph, bool tracked) {
+  // From now on calls with such arguments are the graphs with their tensors as parameters, a tuple of them or one.
+  void keep(nb::tuple arguments, nb::dict more, nb::handle dtypes, int checks, nb::object graphs, std::vector<bool> tracked, bool is_tuple) {
     ArgumentsKey key = empty();
     if (!g_tensors.type || !read(key, arguments, more, dtypes, checks) || key.tensors.empty()) return;
-    if (nb::cast<const GraphFunction&>(graph).parameters() != key.tensors.size()) return;
+    const auto& function = nb::cast<const GraphFunction&>(graphs);
+    if (function.parameters() != key.tensors.size()) return;
+    if (function.roots() != tracked.size() || (!is_tuple && tracked.size() != 1)) throw GraphError("as many results as graphs");
     if (known_.size() >= kMost) known_.clear();
-    Entry entry{std::move(graph), nb::bool_(tracked), {}};
-    for (PyObject* object : key.named) entry.named.push_back(nb::borrow(object));
+    auto entry = std::make_shared<Entry>(Entry{std::move(graphs), std::move(tracked), is_tuple, {}});
+    for (PyObject* object : key.named) entry->named.push_back(nb::borrow(object));
     known_.insert_or_assign(std::move(key.text), std::move(entry));
   }
 
  private:
   static constexpr size_t kMost = 1000;
   struct Entry {
-    nb::object graph, tracked;
+    nb::object graphs;
+    std::vector<bool> tracked;  // whether a gradient flows through each result
+    bool is_tuple;
     std::vector<nb::object> named;
   };
 
@@ -230,7 +238,7 @@ class GraphTable {
   }
 
   nb::type_object dtype_;
-  std::unordered_map<std::string, Entry> known_;
+  std::unordered_map<std::string, std::shared_ptr<const Entry>> known_;
 };
 
 // The results of a function of tensors without gradients, by the shapes and dtypes of these.
@@ -309,10 +317,10 @@ class ResultsTable {
 }  // namespace
 
 void define_graph_function(nb::module_& m) {
-  nb::class_<GraphFunction>(m, "GraphFunction", "A graph with parameters, which is built again on other nodes.")
-      .def(nb::init<const Handle&, const std::vector<Handle>&>(), nb::arg("root"), nb::arg("parameters"))
+  nb::class_<GraphFunction>(m, "GraphFunction", "Graphs with parameters, which are built again on other nodes.")
+      .def(nb::init<const std::vector<Handle>&, const std::vector<Handle>&>(), nb::arg("roots"), nb::arg("parameters"))
       .def("apply", &GraphFunction::apply, nb::arg("arguments"),
-           "The graph with nodes of the same shapes and dtypes in the places of the parameters.");
+           "The graphs with nodes of the same shapes and dtypes in the places of the parameters.");
   nb::class_<ResultsTable>(m, "ResultsTable", "The results of a function of tensors without gradients, by the shapes and dtypes of these.")
       .def(nb::init<>())
       .def("of", &ResultsTable::of, nb::arg("tensors"), "The results; None where Python has to see to it.")
@@ -322,8 +330,8 @@ void define_graph_function(nb::module_& m) {
       .def(nb::init<nb::type_object>(), nb::arg("dtype"))
       .def("of", &GraphTable::of, nb::arg("arguments"), nb::arg("more"), nb::arg("dtypes").none(), nb::arg("checks"),
            "The result of a call; None where Python has to see to it.")
-      .def("keep", &GraphTable::keep, nb::arg("arguments"), nb::arg("more"), nb::arg("dtypes").none(), nb::arg("checks"), nb::arg("graph"),
-           nb::arg("tracked"), "From now on calls with such arguments are the graph with their tensors as parameters.");
+      .def("keep", &GraphTable::keep, nb::arg("arguments"), nb::arg("more"), nb::arg("dtypes").none(), nb::arg("checks"), nb::arg("graphs"),
+           nb::arg("tracked"), nb::arg("is_tuple"), "From now on calls with such arguments are the graphs with their tensors as parameters.");
 }
 
 }  // namespace rulegrad

@@ -541,6 +541,7 @@ class Eager:
     def forget_decisions(self) -> None:
         """Lets go of all decisions: the default device is another one."""
 
+    prepare: Any  #: function of a view that is going to be computed
     read_kept: Any  #: function of a tensor whose value is not kept, and of tensors that are computed, by buffer
 
     def forget(self) -> None:
@@ -586,12 +587,12 @@ def put_at(tensor: NodeHolder, index: Any, value: Any) -> bool:
     """Puts a value at an index like those of `view_at`, without steps; False where Python has to do it."""
 
 class GraphFunction:
-    """A graph with parameters, which is built again on other nodes."""
+    """Graphs with parameters, which are built again on other nodes."""
 
-    def __init__(self, root: UOp, parameters: Sequence[UOp]) -> None:
-        """The graph below `root`; what parameters are made of is no part. Raises GraphError where two are one node."""
-    def apply(self, arguments: Sequence[UOp]) -> UOp:
-        """The graph with nodes of the same shapes and dtypes in the places of the parameters. Raises GraphError."""
+    def __init__(self, roots: Sequence[UOp], parameters: Sequence[UOp]) -> None:
+        """The graphs below `roots`; what parameters are made of is no part. Raises GraphError where two are one."""
+    def apply(self, arguments: Sequence[UOp]) -> list[UOp]:
+        """The graphs with nodes of the same shapes and dtypes in the places of the parameters. Raises GraphError."""
 
 class TemplateGraph:
     """Graphs with formulas of sizes in the place of sizes."""
@@ -643,10 +644,15 @@ class GraphTable:
         more: dict[str, Any],
         dtypes: Hashable,
         checks: int,
-        graph: GraphFunction,
-        tracked: bool,
+        graphs: GraphFunction,
+        tracked: Sequence[bool],
+        is_tuple: bool,
     ) -> None:
-        """From now on calls with such arguments are the graph with their tensors as parameters."""
+        """From now on calls with such arguments are the graphs with their tensors as parameters.
+
+        tracked: whether a gradient flows through each. is_tuple: the result is a tuple, or the tensor of the one graph.
+        Raises GraphError.
+        """
 
 def gradients_enabled() -> bool:
     """False inside `no_grad`, of this thread."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rulegrad
-from rulegrad import Tensor, autocast, jit, no_grad
+from rulegrad import Tensor, autocast, jit, nn, no_grad, profile
 from rulegrad.config import config
 from rulegrad.errors import CaptureError, DeviceError, IndexRangeError, RulegradError, ShapeError
 from rulegrad.runtime.eager import eager, follow_settings
@@ -111,6 +111,35 @@ CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "masked_fill": lambda: (floats(3, 4), floats(4) > 0.5, 2.0),
     "clamp": lambda: (floats(3, 4), 0.25, None),
     "pow": lambda: (floats(3, 4), 3),
+    "any": lambda: (floats(3, 4) > 0.5, 1),
+    "all": lambda: (floats(3, 4) > 0.5,),
+    "bucketize": lambda: (floats(3, 4), Tensor([0.2, 0.5])),
+    "cross": lambda: (floats(4, 3), floats(4, 3)),
+    "tensordot": lambda: (floats(3, 4), floats(4, 5), 1),
+    "kron": lambda: (floats(2, 3), floats(3, 2)),
+    "addcmul": lambda: (floats(3, 4), floats(4), floats(3, 1)),
+    "addcdiv": lambda: (floats(3, 4), floats(4), floats(3, 1)),
+    "lerp": lambda: (floats(3, 4), floats(3, 4), 0.25),
+    "isclose": lambda: (floats(3, 4), floats(3, 4), 0.5),
+    "nan_to_num": lambda: (floats(3, 4), 1.0),
+    "cumprod": lambda: (floats(3, 4), 1),
+    "logcumsumexp": lambda: (floats(3, 4), 1),
+    "diff": lambda: (floats(3, 4), 2),
+    "quantile": lambda: (floats(3, 4), 0.3, 1),
+    "cosine_similarity": lambda: (floats(3, 4), floats(3, 4)),
+    "pairwise_distance": lambda: (floats(3, 4), floats(3, 4)),
+    "cdist": lambda: (floats(3, 4), floats(5, 4)),
+    "index_select": lambda: (floats(3, 4), 1, Tensor([2, 0])),
+    "index_add": lambda: (floats(3, 4), 0, Tensor([2, 0]), floats(2, 4)),
+    "index_copy": lambda: (floats(3, 4), 0, Tensor([2, 0]), floats(2, 4)),
+    "index_reduce": lambda: (floats(3, 4), 0, Tensor([2, 0]), floats(2, 4), "amax"),
+    "scatter": lambda: (floats(3, 4), 1, Tensor([[0], [3], [1]]), floats(3, 1)),
+    "scatter_add": lambda: (floats(3, 4), 1, Tensor([[0], [3], [1]]), floats(3, 1)),
+    "scatter_reduce": lambda: (floats(3, 4), 1, Tensor([[0], [3], [1]]), floats(3, 1), "amax"),
+    "instance_norm": lambda: (floats(2, 3, 4),),
+    "pad": lambda: (floats(3, 4), (1, 2), "reflect"),
+    "diag": lambda: (floats(3),),
+    "trace": lambda: (floats(3, 4), 1),
     "bitwise_not": lambda: (Tensor([0, 3, 1]),),
 }
 CALLS |= {
@@ -183,6 +212,58 @@ def _is_built_once(row: Any) -> bool:
 
 
 _CODES = {graph_functions.built_once(lambda self: self).__code__}
+
+
+def test_a_tuple_of_results() -> None:
+    @graph_functions.built_once
+    def both(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        calls.append(1)
+        return (x * y).detach(), x * y + x
+
+    calls: list[int] = []
+    for number in range(4):
+        x, y = floats(3).requires_grad_(), floats(3)
+        first, second = both(x, y)
+        assert not first.requires_grad and second.requires_grad
+        np.testing.assert_allclose(first.numpy(), x.numpy() * y.numpy(), rtol=1e-6)
+        second.sum().backward()
+        assert x.grad is not None
+        np.testing.assert_allclose(x.grad.numpy(), y.numpy() + 1, rtol=1e-6)
+        assert len(calls) == min(number + 1, 2)
+    x = floats(3)
+    assert both(x, x)[1].requires_grad is False and both(x, x)[0].tolist() == both(x, x)[0].tolist()
+
+
+#: Of nn.functional: a function, and what makes its arguments.
+FUNCTIONS: dict[str, Callable[[], tuple[Any, ...]]] = {
+    "grid_sample": lambda: (floats(1, 2, 4, 5), floats(1, 3, 3, 2) * 2 - 1, "bilinear", "zeros", False),
+    "affine_grid": lambda: (floats(1, 2, 3), (1, 2, 3, 4), False),
+    "pixel_shuffle": lambda: (floats(1, 4, 2, 3), 2),
+    "unfold": lambda: (floats(1, 2, 4, 5), 2),
+    "fold": lambda: (floats(1, 8, 4), 3, 2),
+    "embedding_bag": lambda: (Tensor([[0, 2], [1, 1]]), floats(3, 4)),
+    "bilinear": lambda: (floats(3, 4), floats(3, 5), floats(2, 4, 5)),
+    "interpolate": lambda: (floats(1, 2, 4, 5), (6, 3), None, "bilinear"),
+    "multi_head_attention_forward": lambda: (
+        *(floats(3, 1, 4), floats(5, 1, 4), floats(5, 1, 4), 4, 2, floats(12, 4), floats(12), None, None, False, 0.1),
+        *(floats(4, 4), floats(4), False),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_layers_are_what_they_were(name: str) -> None:
+    function = getattr(nn.functional, name)
+    for _ in range(3):
+        arguments = FUNCTIONS[name]()
+        with profile():  # everything goes through Python
+            again = function.__wrapped__ if hasattr(function, "__wrapped__") else function
+            expected = again(*arguments)
+        found = function(*arguments)
+        for one, other in zip(
+            *(made if isinstance(made, tuple) else (made,) for made in (found, expected)), strict=True
+        ):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6, atol=1e-7)
 
 
 def test_values_and_gradients() -> None:

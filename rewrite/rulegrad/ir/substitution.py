@@ -16,6 +16,6 @@ def substituted(root: UOp, nodes: Mapping[UOp, UOp]) -> UOp:
     >>> substituted(x * two, {two: three}) == x * three
     True
     """
-    found = GraphFunction(root, list(nodes)).apply(list(nodes.values()))
+    (found,) = GraphFunction([root], list(nodes)).apply(list(nodes.values()))
     _ = found.shape  # of all nodes, which is checked by it
     return found

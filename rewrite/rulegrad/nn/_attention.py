@@ -12,6 +12,7 @@ from rulegrad.nn._arguments import require_probability, require_sizes
 from rulegrad.nn._linear import Linear
 from rulegrad.nn._module import Described
 from rulegrad.tensor.attention import attention_shares
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -181,25 +182,59 @@ def multi_head_attention_forward(
     if not is_batch:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    weights = [q_proj_weight, k_proj_weight, v_proj_weight] if use_separate_proj_weight else None
-    if weights is None and in_proj_weight is not None:
-        weights = list(in_proj_weight.split(embed_dim_to_check))
-    own, keys, values = _projected([x.transpose(0, 1) for x in (query, key, value)], weights, in_proj_bias)
+    attended = _attended if training and dropout_p else _attended_once  # which draws no numbers
+    found = attended(
+        (query, key, value),
+        (embed_dim_to_check, num_heads),
+        (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight,
+        in_proj_bias,
+        ((static_k, bias_k), (static_v, bias_v), add_zero_attn),
+        dropout_p if training else 0.0,
+        (out_proj_weight, out_proj_bias),
+        (attn_mask, key_padding_mask, is_causal),
+        (need_weights, average_attn_weights),
+    )
+    result, shares = found[0], found[1] if need_weights else None
+    if not is_batch:
+        return result.squeeze(1), None if shares is None else shares.squeeze(0)
+    return result, shares
+
+
+def _attended(
+    inputs: tuple[Tensor, Tensor, Tensor],
+    sizes: tuple[int, int],
+    in_proj: Any,
+    in_proj_bias: Tensor | None,
+    appended: tuple[Any, Any, bool],
+    dropout: float,
+    out_proj: tuple[Tensor, Tensor | None],
+    masks: tuple[Tensor | None, Tensor | None, bool],
+    shown: tuple[bool, bool],
+) -> tuple[Tensor, ...]:
+    """The attended values (L, batch, embed_dim), and the shares if they are shown."""
+    (query, key, _), (embed_dim, num_heads) = inputs, sizes
+    weights = list(in_proj.split(embed_dim)) if isinstance(in_proj, Tensor) else in_proj
+    own, keys, values = _projected([x.transpose(0, 1) for x in inputs], weights, in_proj_bias)
+    (static_k, bias_k), (static_v, bias_v), add_zero_attn = appended
     key_heads = _heads_to_attend(keys, static_k, bias_k, add_zero_attn, num_heads)
     value_heads = _heads_to_attend(values, static_v, bias_v, add_zero_attn, num_heads)
     seen = len(key) if static_k is None else static_k.shape[1]
+    attn_mask, key_padding_mask, is_causal = masks
     mask = _mask(attn_mask, key_padding_mask, is_causal, num_heads, len(query), seen, query.device)
     added = key_heads.shape[2] - seen
     if mask is not None and added:
         # Every query sees positions appended to the keys.
         mask = mask.pad([(0, 0)] * (mask.ndim - 1) + [(0, added)])
-    dropped = attention_shares(_heads(own, num_heads), key_heads, mask, False, None).dropout(dropout_p, training)
+    dropped = attention_shares(_heads(own, num_heads), key_heads, mask, False, None).dropout(dropout, True)
     mixed = (dropped @ value_heads).transpose(1, 2).flatten(2)
-    result = mixed.linear(out_proj_weight, out_proj_bias).transpose(0, 1)
-    shares = None if not need_weights else dropped.mean(1) if average_attn_weights else dropped
-    if not is_batch:
-        return result.squeeze(1), None if shares is None else shares.squeeze(0)
-    return result, shares
+    result = mixed.linear(*out_proj).transpose(0, 1)
+    need_weights, average = shown
+    if not need_weights:
+        return (result,)
+    return result, dropped.mean(1) if average else dropped
+
+
+_attended_once = built_once(_attended)
 
 
 def _heads_to_attend(

@@ -14,6 +14,7 @@ from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.gathering import places_along, taken_along
 from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.linalg import vector_norm
 from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.tensor import Tensor
@@ -234,6 +235,7 @@ def embedding(
     return (indices == padding_idx).unsqueeze(-1).where(rows.detach(), rows)
 
 
+@built_once
 def embedding_bag(
     input: Tensor,
     weight: Tensor,

@@ -10,6 +10,7 @@ from rulegrad.nn import init
 from rulegrad.nn._arguments import require_sizes
 from rulegrad.nn._module import Described, Layer
 from rulegrad.tensor.axes import integers, is_list
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -104,6 +105,7 @@ class Bilinear(Described):
         return bilinear(first, second, self.weight, self.bias)
 
 
+@built_once
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1 @ weight[k] @ input2 + bias[k]` for each output k: `nn.Bilinear` as a function. Raises ShapeError.
 

@@ -10,6 +10,7 @@ from rulegrad.nn import init
 from rulegrad.nn._arguments import require_probability, require_sizes
 from rulegrad.nn._module import Described
 from rulegrad.nn._steps import kept, linked, split
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.tensor import Tensor
 
 #: The state of one layer: one tensor, or the two of an LSTM.
@@ -142,15 +143,25 @@ class RNNBase(Described):
 
     def _direction(self, sequence: Tensor, suffix: str, state: State) -> tuple[Tensor, State]:
         own = vars(self)
-        parts = split(sequence.linear(own[f"weight_ih_{suffix}"], own.get(f"bias_ih_{suffix}")))
-        weights = _Weights(*(own.get(f"{name}_{suffix}") for name in ("weight_hh", "bias_hh", "weight_hr")))  # type: ignore[arg-type]
-        backwards = suffix.endswith("_reverse")
-        steps = []
-        for part in reversed(parts) if backwards else parts:
-            weights = weights.linked()
-            state = tuple(kept(tensor) for tensor in _step(self._cell, part, state, weights))
-            steps.append(linked(state[0]))
-        return Tensor.stack(steps[::-1] if backwards else steps), state
+        into = own[f"weight_ih_{suffix}"], own.get(f"bias_ih_{suffix}")
+        onwards = tuple(own.get(f"{name}_{suffix}") for name in ("weight_hh", "bias_hh", "weight_hr"))
+        steps, *end = _steps(self._cell, suffix.endswith("_reverse"), sequence, state, into, onwards)
+        return steps, tuple(end)
+
+
+@built_once
+def _steps(
+    cell: str, backwards: bool, sequence: Tensor, state: State, into: tuple[Any, ...], onwards: tuple[Any, ...]
+) -> tuple[Tensor, ...]:
+    """The outputs of all steps, and the state after the last one."""
+    weights = _Weights(*onwards)
+    parts = split(sequence.linear(*into))
+    steps = []
+    for part in reversed(parts) if backwards else parts:
+        weights = weights.linked()
+        state = tuple(kept(tensor) for tensor in _step(cell, part, state, weights))
+        steps.append(linked(state[0]))
+    return (Tensor.stack(steps[::-1] if backwards else steps), *state)
 
 
 class RNN(RNNBase):

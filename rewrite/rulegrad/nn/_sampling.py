@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import extents
 from rulegrad.tensor.gathering import taken
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.tensor import Tensor
 
@@ -17,6 +18,7 @@ Mode = Literal["bilinear", "nearest", "bicubic"]
 Border = Literal["zeros", "border", "reflection"]
 
 
+@built_once
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The places that `grid_sample` reads for images of `size` under affine maps: `theta @ (x, y, 1)`.
 
@@ -46,6 +48,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     return (places @ theta.mT).reshape(batch, *spatial, rank)
 
 
+@built_once
 def grid_sample(
     input: Tensor,
     grid: Tensor,

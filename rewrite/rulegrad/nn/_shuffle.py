@@ -8,9 +8,11 @@ from rulegrad.errors import ShapeError
 from rulegrad.nn import functional
 from rulegrad.nn._arguments import require_numbers
 from rulegrad.nn._module import Layer
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.tensor import Tensor
 
 
+@built_once
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """`nn.PixelShuffle` as a function.
 

@@ -38,6 +38,7 @@ from rulegrad.nn._pooling_functions import (
 from rulegrad.nn._sampling import affine_grid, grid_sample
 from rulegrad.nn._shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from rulegrad.tensor.class_losses import check_labels
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.padding import pairs_of_axes
 from rulegrad.tensor.tensor import Tensor
 
@@ -521,6 +522,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
+@built_once
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """The windows of images as columns: `Tensor.im2col`.
 
@@ -531,6 +533,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     return input.im2col(kernel_size, stride, padding, dilation)
 
 
+@built_once
 def fold(
     input: Tensor,
     output_size: Any,

@@ -13,6 +13,7 @@ from rulegrad.tensor.aliasing import is_same_view
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.elementwise import binary, unary
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, float_dtype, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
@@ -327,6 +328,7 @@ def heaviside(self: Tensor, values: Operand) -> Tensor:
     return x.equal(0).where(value, step)
 
 
+@built_once
 def lerp(self: Tensor, end: Operand, weight: Operand) -> Tensor:
     """`self + weight * (end - self)`: exactly `self` for weight 0 and `end` for weight 1.
 
@@ -343,6 +345,7 @@ def lerp(self: Tensor, end: Operand, weight: Operand) -> Tensor:
 # ---- tolerance ----
 
 
+@built_once
 def isclose(self: Tensor, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether `|self - other| <= atol + rtol * |other|`; infinities are close to themselves only.
 
@@ -368,6 +371,7 @@ def allclose(self: Tensor, other: Operand, rtol: float = 1e-5, atol: float = 1e-
     return bool(everything.all())
 
 
+@built_once
 def nan_to_num(self: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """nan, inf and -inf replaced; the infinities by the largest and the least float, if nothing is given.
 
@@ -405,6 +409,7 @@ def _put(view: Any, value: Any) -> None:
         view.copy_(value)
 
 
+@built_once
 def addcmul(self: Tensor, first: Operand, second: Operand, *, value: float = 1) -> Tensor:
     """`self + value * first * second`
 
@@ -415,6 +420,7 @@ def addcmul(self: Tensor, first: Operand, second: Operand, *, value: float = 1) 
     return self + (product if value == 1 else product * value)
 
 
+@built_once
 def addcdiv(self: Tensor, first: Operand, second: Operand, *, value: float = 1) -> Tensor:
     """`self + value * first / second`
 

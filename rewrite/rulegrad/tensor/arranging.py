@@ -372,6 +372,7 @@ def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     return products.diagonal(matrices, offset)
 
 
+@built_once
 def trace(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: Any = None) -> Tensor:
     """The sums of the diagonals over two axes.
 
@@ -382,6 +383,7 @@ def trace(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: An
     return self.diagonal(offset, dim1, dim2).sum(-1, dtype=dtype)
 
 
+@built_once
 def diag(self: Tensor, diagonal: int = 0) -> Tensor:
     """Of a vector the matrix with it on a diagonal, of a matrix its diagonal.
 

@@ -61,6 +61,7 @@ def inner(self: Tensor, other: Operand) -> Tensor:
     return self.tensordot(right, ([-1], [-1]))
 
 
+@built_once
 def tensordot(self: Tensor, other: Operand, axes: Any = 2, *, dims: Any = None) -> Tensor:
     """The sums of products over pairs of axes: the last `axes` and the first, or lists of axes for both.
 
@@ -91,6 +92,7 @@ def vecdot(self: Tensor, other: Operand, axis: int = -1) -> Tensor:
     return products.vecdot(left, as_tensor(left, other, "vecdot"), axis)
 
 
+@built_once
 def cross(self: Tensor, other: Operand, dim: int = -1) -> Tensor:
     """The cross products of vectors of 3 elements along `dim`; the other axes broadcast.
 
@@ -101,6 +103,7 @@ def cross(self: Tensor, other: Operand, dim: int = -1) -> Tensor:
     return products.cross(left, as_tensor(left, other, "cross"), dim)
 
 
+@built_once
 def kron(self: Tensor, other: Operand) -> Tensor:
     """The Kronecker product: this tensor with each element replaced by it times the other.
 

@@ -48,6 +48,7 @@ def cumsum(self: Tensor, axis: int | None = None, dtype: Any = None, *, dim: int
     return _cumulative(self, "ADD", axis_or_dim(axis, dim, "cumsum"), dtype, "cumsum")
 
 
+@built_once
 def cumprod(self: Tensor, axis: int | None = None, dtype: Any = None, *, dim: int | None = None) -> Tensor:
     """The products of the elements up to each one along `axis`, or of the flat tensor.
 
@@ -119,6 +120,7 @@ def cummin(self: Tensor, axis: int | None = None, *, dim: int | None = None) -> 
     return _extreme(self, "MIN", axis_or_dim(axis, dim, "cummin"), "cummin")
 
 
+@built_once
 def logcumsumexp(self: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """`log(exp(self).cumsum(axis))` without overflow: sums relative to the largest element so far.
 
@@ -138,6 +140,7 @@ def logcumsumexp(self: Tensor, axis: int = -1, *, dim: int | None = None) -> Ten
     return (most + sums.log()).cast(x.dtype)
 
 
+@built_once
 def diff(
     self: Tensor,
     n: int = 1,

@@ -8,6 +8,7 @@ import numpy as np
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import one_axis
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.linalg.norms import vector_norm
 from rulegrad.tensor.operands import as_tensor, broadcast_shapes
 from rulegrad.tensor.transcendental import as_floating
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
 
+@built_once
 def cosine_similarity(self: Tensor, other: Operand, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`; their norms count as `eps` or more. It broadcasts.
 
@@ -31,6 +33,7 @@ def cosine_similarity(self: Tensor, other: Operand, dim: int = 1, eps: float = 1
     return (first.normalize(2.0, axis, eps) * second.normalize(2.0, axis, eps)).sum(axis)
 
 
+@built_once
 def pairwise_distance(self: Tensor, other: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of `self - other + eps` along the last axis. It broadcasts.
 
@@ -41,6 +44,7 @@ def pairwise_distance(self: Tensor, other: Operand, p: float = 2.0, eps: float =
     return vector_norm(difference, p, -1, keepdim)
 
 
+@built_once
 def cdist(self: Tensor, other: Operand, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """The p-norms of the differences of all pairs of points: (…, n, k) and (…, m, k) give (…, n, m).
 

@@ -135,6 +135,7 @@ def taken_along(self: Tensor, places: Tensor, k: int) -> Tensor:
     return found.reshape(self.shape[:k] + places.shape + self.shape[k + 1 :])
 
 
+@built_once
 def index_select(self: Tensor, dim: int, index: Indices) -> Tensor:
     """PyTorch's index_select: the slices at a vector of indices (or one of them) along `dim`.
 

@@ -38,7 +38,7 @@ class _Part(NamedTuple):
 
     def of(self, cls: type[T], tensors: Sequence[TensorCore], uops: Sequence[UOp]) -> T:
         """The result for tensors with these nodes."""
-        uop, history, device = self.graph.apply(uops), None, ""
+        (uop,), history, device = self.graph.apply(uops), None, ""
         for place in self.reads:
             tensor = tensors[place]
             history, device = join(history, tensor._past()), common_device(uop, device, tensor._device)
@@ -92,31 +92,37 @@ class BuiltTogether:
             if any(node.op in ("BUFFER", "INSIDE") for node in below):
                 return None
             reads = tuple(place for place, name in enumerate(uops) if name in below)
-            found.append(None if graph == uop else _Part(GraphFunction(graph, uops), reads))
+            found.append(None if graph == uop else _Part(GraphFunction([graph], uops), reads))
         table = self._tables.setdefault(key[:2], ResultsTable())
         table.keep(tensors, graphs, uops, [None if part is None else part.reads for part in found])
         return found
 
 
 class _Built(NamedTuple):
-    """The graph of a function for a kind of arguments."""
+    """The graphs of a function for a kind of arguments."""
 
-    part: _Part  # which reads all tensors
-    cls: type[TensorCore]  # of the result
-    tracked: bool  # whether gradients flow through it
-    checks: tuple[GraphFunction, ...]  # of indices, whose errors name the user's line
+    graphs: GraphFunction  # of the results, in a tuple or one alone
+    cls: type[TensorCore]  # of the results
+    tracked: tuple[bool, ...]  # whether a gradient flows through each of them
+    checks: GraphFunction | None  # of indices, whose errors name the user's line
+    is_tuple: bool
 
-    def of(self, tensors: Sequence[TensorCore]) -> TensorCore:
+    def of(self, tensors: Sequence[TensorCore]) -> Any:
+        """The result for tensors of this kind."""
         uops = [tensor.uop for tensor in tensors]  # first of all: a leaf may get its buffer by it
-        for check in self.checks:
-            source_lines.note(check.apply(uops))
-        new = self.part.of(self.cls, tensors, uops)
-        new._requires_grad = self.tracked
-        return new
+        for check in self.checks.apply(uops) if self.checks else ():
+            source_lines.note(check)
+        graphs, history, device = self.graphs.apply(uops), None, ""
+        for tensor in tensors:
+            history, device = join(history, tensor._past()), common_device(graphs[0], device, tensor._device)
+        results = tuple(self.cls._new(graph, history, device) for graph in graphs)
+        for new, tracked in zip(results, self.tracked):
+            new._requires_grad = tracked
+        return results if self.is_tuple else results[0]
 
 
 def built_once(function: F) -> F:
-    """The function, whose result is one tensor, a new one, and depends on nothing but its arguments."""
+    """The function, whose result is a new tensor, or a tuple of such, and depends on nothing but its arguments."""
     known: dict[Hashable, _Built | None] = {}  # None: built in Python each time
     seen: set[Hashable] = set()  # once
     table = GraphTable(DType)
@@ -149,7 +155,7 @@ def built_once(function: F) -> F:
         if built is None:
             return function(*arguments, **more)
         if not built.checks:
-            table.keep(arguments, more, dtypes, checks, built.part.graph, built.tracked)
+            table.keep(arguments, more, dtypes, checks, built.graphs, built.tracked, built.is_tuple)
         return built.of(tensors)
 
     return cast("F", method)
@@ -189,18 +195,28 @@ def _build(function: Callable[..., Any], arguments: tuple[Any, ...], more: dict[
         )
     except Exception:  # the call itself says what is wrong, if anything is
         return None
-    if not isinstance(found, TensorCore) or not names:
+    results = found if type(found) is tuple else (found,)
+    if not names or not results or not all(type(one) is type(results[0]) for one in results):
         return None
-    bases = [name for name in names if found._view is not None and found._view.base is name]
-    if bases or found._history is not None or any(found is name for name in names):
+    if not all(isinstance(one, TensorCore) and _is_new(one, names) for one in results):
         return None
     uops = [name.uop for name in names]
-    nodes = found.uop.toposort()
+    nodes = UOp("SINK", tuple(one.uop for one in results)).toposort()
     if any(node.op == "BUFFER" for node in nodes):  # of values of a list
         return None
-    checks = tuple(GraphFunction(node, uops) for node in nodes if node.op == "INSIDE")
-    whole = _Part(GraphFunction(found.uop, uops), tuple(range(len(uops))))
-    return _Built(whole, type(found), found._requires_grad, checks)
+    checks = [node for node in nodes if node.op == "INSIDE"]
+    graphs = GraphFunction([one.uop for one in results], uops)
+    tracked = tuple(one._requires_grad for one in results)
+    checking = GraphFunction(checks, uops) if checks else None
+    return _Built(graphs, type(results[0]), tracked, checking, type(found) is tuple)
+
+
+def _is_new(result: TensorCore, names: Sequence[TensorCore]) -> bool:
+    """Whether a result is no placeholder, and no view of one."""
+    view = result._view
+    if view is not None and any(view.base is name for name in names):
+        return False
+    return result._history is None and not any(result is name for name in names)
 
 
 def _placed(value: Any, names: list[TensorCore]) -> Any:

@@ -48,11 +48,11 @@ class _Asked(threading.local):
 _asked: Final = _Asked()
 
 
-def constant(name: tuple[Hashable, ...], like: Tensor, make: Callable[[], Array]) -> Tensor:
-    """The numbers that `make` gives, in the dtype and on the device of a tensor; kept by their name."""
+def constant(name: tuple[Hashable, ...], like: Tensor, make: Callable[[], Array], dtype: DType | None = None) -> Tensor:
+    """The numbers that `make` gives, on the device of a tensor, in its dtype or another one; kept by their name."""
     if _asked.given is not None:
         return next(_asked.given)
-    table = _Table(name, as_dtype(like.dtype), make)
+    table = _Table(name, as_dtype(dtype or like.dtype), make)
     if _asked.tables is not None:
         _asked.tables.append(table)
     return _on_device(table, like)

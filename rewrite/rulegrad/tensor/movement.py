@@ -23,6 +23,7 @@ from rulegrad.tensor.axes import (
     whole_number,
 )
 from rulegrad.tensor.constants import constant, filled
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import cast_to, number_of, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
@@ -114,6 +115,7 @@ def slice_axis(self: Tensor, axis: int, begin: int, end: int) -> Tensor:
     return self._part(first, (*shape[:axis], end, *shape[axis + 1 :]), part)
 
 
+@built_once
 def pad_constant(self: Tensor, padding: Any, value: Scalar) -> Tensor:
     """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis."""
     pairs = padding_pairs(self, padding)

@@ -136,6 +136,7 @@ def _normalized_by(
     return _per_channel(_standardized_by(self, mean, var, eps, "batch_norm"), weight, bias, "batch_norm")
 
 
+@built_once
 def instance_norm(
     self: Tensor,
     running_mean: Operand | None = None,

@@ -11,11 +11,14 @@ import numpy as np
 from rulegrad.compile import backward
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import float32, uint8
+from rulegrad.ir.dtype import float32, int64, uint8
 from rulegrad.tensor.axes import integers, one_axis, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.convolution import sliding_windows, windows_along_axis
+from rulegrad.tensor.gathering import along_axis, taken
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.joining import repeat_axes
+from rulegrad.tensor.kept_constants import built_with_constants, constant
 from rulegrad.tensor.movement import pad_constant, padding_pairs, slice_axis
 from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.transcendental import as_floating
@@ -30,6 +33,7 @@ _MODES = ("constant", "reflect", "replicate", "edge", "circular", "wrap", "symme
 _Interpolation = Literal["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"]
 
 
+@built_once
 def pad(self: Tensor, padding: Any, mode: str = "constant", value: Scalar = 0) -> Tensor:
     """Surrounded by `value`, or by the tensor's own elements: `padding` is a number, a pair, or a pair an axis.
 
@@ -160,6 +164,7 @@ def col2im(self: Tensor, size: Any, kernel: Any, stride: Any = 1, padding: Any =
 # ---- interpolation ----
 
 
+@built_with_constants
 def interpolate(
     self: Tensor,
     size: Any = None,
@@ -198,20 +203,37 @@ def interpolate(
         if nearest and not extent % self.shape[axis] and ratio == self.shape[axis] / extent:
             result = result.repeat_interleave(extent // self.shape[axis], axis)
         elif nearest:
-            places = (np.arange(extent) + (0.5 if mode == "nearest-exact" else 0.0)) * ratio + 1e-9
-            result = result.take(np.minimum(places, self.shape[axis] - 1).astype(np.int64), axis)
+            result = _nearest(result, axis, extent, ratio, 0.5 if mode == "nearest-exact" else 0.0)
         elif extent != self.shape[axis] or (mode == "bicubic" and ratio != 1.0 and not align_corners):
-            result = _mixed(result, axis, *_weights(self.shape[axis], extent, ratio, mode, align_corners))
+            result = _mixed(result, axis, extent, ratio, mode, align_corners)
     return result.round().clip(0, 255).cast(uint8) if is_bytes else result
 
 
-def _mixed(self: Tensor, axis: int, places: NDArray[Any], weights: NDArray[Any]) -> Tensor:
-    """Along an axis, for each row of places and weights, the weighted sum of the elements there."""
-    wide = accumulation_dtype(self.dtype)
-    taken = self.cast(wide).take(places, axis)
-    factors = type(self)(weights, dtype=wide, device=self._device or None)
-    shape = (*(1,) * axis, *weights.shape, *(1,) * (self.ndim - axis - 1))
-    return (taken * factors.reshape(shape)).sum(axis + 1, dtype=wide).cast(self.dtype)
+def _nearest(self: Tensor, axis: int, wanted: int, ratio: float, shift: float) -> Tensor:
+    """Along an axis, the nearest elements."""
+    extent = self.shape[axis]
+
+    def places() -> NDArray[Any]:
+        found: NDArray[Any] = np.minimum((np.arange(wanted) + shift) * ratio + 1e-9, extent - 1)
+        return found
+
+    return _at_places(self, axis, constant(("nearest", extent, wanted, ratio, shift), self, places, int64))
+
+
+def _mixed(self: Tensor, axis: int, wanted: int, ratio: float, mode: str, align_corners: bool) -> Tensor:
+    """Along an axis, weighted sums of the elements near each place."""
+    wide, kind = accumulation_dtype(self.dtype), (self.shape[axis], wanted, ratio, mode, align_corners)
+    places = constant(("places", *kind), self, lambda: _weights(*kind)[0], int64)
+    weights = constant(("weights", *kind), self, lambda: _weights(*kind)[1], wide)
+    split = (*self.shape[:axis], *places.shape, *self.shape[axis + 1 :])
+    shape = (*(1,) * axis, *places.shape, *(1,) * (self.ndim - axis - 1))
+    near = _at_places(self.cast(wide), axis, places.flatten()).reshape(split)
+    return (near * weights.reshape(shape)).sum(axis + 1, dtype=wide).cast(self.dtype)
+
+
+def _at_places(self: Tensor, axis: int, places: Tensor) -> Tensor:
+    """The elements along an axis at places that are on it."""
+    return taken(self, along_axis(places, self.shape, axis), axis)
 
 
 def _weights(

@@ -112,3 +112,6 @@ def settle_leaves(device: str) -> None:
     A leaf needs a buffer before it is used: two equal graphs are one node, and their gradients would be too.
     """
     realize_all([leaf for leaf in pending_leaves.values() if leaf.device == device])
+
+
+eager.prepare = prepare

@@ -308,6 +308,7 @@ def amin(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes =
     return _reduce(self, "MIN", axes, keepdims or keepdim)
 
 
+@built_once
 def any(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """Whether an element along `axis` is true (not zero).
 
@@ -317,6 +318,7 @@ def any(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
     return _accumulate(self.cast("bool"), "OR", False, reduced_axes(self, axis, dim, "any"), keepdims or keepdim, bool_)
 
 
+@built_once
 def all(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """Whether all elements along `axis` are true (not zero).
 

@@ -16,6 +16,7 @@ from rulegrad.tensor.axes import either, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gathering import along_axis, check_index, indexed_region, line_along, places_along
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, broadcast_shapes, expand_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.storage import is_weak_scalar
@@ -41,6 +42,7 @@ _OPS = {"sum": "ADD", "prod": "MUL", "mean": "ADD", "amax": "MAX", "amin": "MIN"
 _IDENTITIES = {"sum": 0, "prod": 1, "mean": 0}
 
 
+@built_once
 def scatter(
     self: Tensor, dim: int, index: Indices, src: Operand | None = None, reduce: str | None = None, *, value: Any = None
 ) -> Tensor:
@@ -58,6 +60,7 @@ def scatter(
     return _scatter(self, op, dim, index, either(src, value, "scatter", "src", "value"), "scatter")
 
 
+@built_once
 def scatter_add(self: Tensor, dim: int, index: Indices, src: Operand) -> Tensor:
     """`scatter` that adds: several updates of an element are added in order, small floats in float32.
 
@@ -67,6 +70,7 @@ def scatter_add(self: Tensor, dim: int, index: Indices, src: Operand) -> Tensor:
     return _scatter(self, "ADD", dim, index, src, "scatter_add")
 
 
+@built_once
 def scatter_reduce(
     self: Tensor, dim: int, index: Indices, src: Operand, reduce: Reduction, include_self: bool = True
 ) -> Tensor:
@@ -118,6 +122,7 @@ def put_along_axis(self: Tensor, index: Indices, values: Operand, axis: int = -1
     return scattered(self, "STORE", k, places.expand(shape), values, "put_along_axis")
 
 
+@built_once
 def index_add(self: Tensor, dim: int, index: Indices, source: Operand, alpha: float = 1) -> Tensor:
     """PyTorch's index_add: the slices of `source`, times alpha, added at a vector of indices along `dim`.
 
@@ -128,6 +133,7 @@ def index_add(self: Tensor, dim: int, index: Indices, source: Operand, alpha: fl
     return _at_slices(self, "ADD", dim, index, scaled, "index_add")
 
 
+@built_once
 def index_copy(self: Tensor, dim: int, index: Indices, source: Operand) -> Tensor:
     """PyTorch's index_copy: the slices of `source` put at a vector of indices along `dim`.
 
@@ -146,6 +152,7 @@ def index_fill(self: Tensor, dim: int, index: Indices, value: Operand) -> Tensor
     return _at_slices(self, "STORE", dim, index, value, "index_fill", wraps=True)
 
 
+@built_once
 def index_reduce(
     self: Tensor, dim: int, index: Indices, source: Operand, reduce: Reduction, *, include_self: bool = True
 ) -> Tensor:

@@ -71,6 +71,7 @@ def searchsorted(
     return found_places
 
 
+@built_once
 def bucketize(self: Tensor, boundaries: Operand, right: bool = False, *, out_int32: bool = False) -> Tensor:
     """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies.
 

@@ -164,6 +164,7 @@ def kthvalue(
     return Sorted(values.squeeze(place), places.squeeze(place))
 
 
+@built_once
 def quantile(
     self: Tensor,
     q: Any,
