@@ -5,23 +5,23 @@ namespace rulegrad {
 namespace {
 
 template <typename T>
-void put(std::string& text, T v) {
+void append_raw(std::string& text, T v) {
   text.append(reinterpret_cast<const char*>(&v), sizeof v);
 }
 
 void put_value(std::string& text, const Value& v) {
-  put(text, v.tag);
+  append_raw(text, v.tag);
   switch (v.tag) {
     case Tag::None: break;
-    case Tag::Bool: put(text, v.b); break;
-    case Tag::Int: put(text, v.i); break;
-    case Tag::Float: put(text, v.f); break;
-    case Tag::Str: put(text, v.s); break;
+    case Tag::Bool: append_raw(text, v.b); break;
+    case Tag::Int: append_raw(text, v.i); break;
+    case Tag::Float: append_raw(text, v.f); break;
+    case Tag::Str: append_raw(text, v.s); break;
     case Tag::Dtype:
-    case Tag::Op: put(text, v.u); break;
+    case Tag::Op: append_raw(text, v.u); break;
     case Tag::Node: throw GraphError("an attribute of a graph is a node");
     case Tag::Seq:
-      put(text, v.q.size);
+      append_raw(text, v.q.size);
       for (uint32_t k = 0; k < v.q.size; k++) put_value(text, v.q.items[k]);
   }
 }
@@ -59,17 +59,17 @@ void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& 
   for (Node* n : order) {
     const uint32_t attributes = n->attrs && int(n->op) != argument ? n->attrs->size : 0;
     const bool is_buffer = n->op == known_ops.BUFFER;
-    put(text, n->op);
-    put(text, n->dtype);
-    put(text, n->nsrc);
-    put(text, attributes);
-    for (uint32_t j = 0; j < n->nsrc; j++) put(text, *places.find(n->src[j]));
+    append_raw(text, n->op);
+    append_raw(text, n->dtype);
+    append_raw(text, n->nsrc);
+    append_raw(text, attributes);
+    for (uint32_t j = 0; j < n->nsrc; j++) append_raw(text, *places.find(n->src[j]));
     for (uint32_t j = 0; j < attributes; j++) {
       if (is_buffer && j == id) ids.push_back(int64_t(n->attrs->items[j].i));
       else put_value(text, n->attrs->items[j]);
     }
   }
-  for (Node* root : roots) put(text, *places.find(root));
+  for (Node* root : roots) append_raw(text, *places.find(root));
 }
 
 nb::tuple signature(const std::vector<Handle>& roots) {
