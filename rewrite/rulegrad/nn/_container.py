@@ -235,9 +235,10 @@ class ParameterList(_Listed):
 class _Named(_Container):
     """Entries by name, as in a dict."""
 
-    def __init__(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+    def __init__(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         super().__init__({})
-        self.update(entries)
+        if entries is not None:  # a class with an `update` of its own is not ready for it
+            self.update(entries)
 
     def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add all entries of a dict, or pairs of names and entries.

@@ -12,7 +12,7 @@ from urllib.parse import urlparse
 
 from rulegrad.errors import ConfigError
 
-__all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "urlparse"]
+__all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "load_url", "urlparse"]
 
 #: The hash at the end of a file's name.
 HASH_REGEX: Final = re.compile(r"-([a-f0-9]*)\.")
@@ -29,7 +29,7 @@ def load_state_dict_from_url(url: str, *arguments: Any, **more: Any) -> Any:
     raise ConfigError(f"hub: rulegrad downloads nothing; fetch {url} yourself, and load it by rulegrad.load(path)")
 
 
-download_url_to_file = load_state_dict_from_url
+download_url_to_file = load_url = load_state_dict_from_url
 
 
 def _get_torch_home() -> str:

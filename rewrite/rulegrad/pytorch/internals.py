@@ -13,6 +13,7 @@ __all__ = [
     "DisableTorchFunctionSubclass",
     "DispatchKey",
     "DispatchKeySet",
+    "_are_functorch_transforms_active",
     "_disabled_torch_function_impl",
     "_get_default_device",
     "_get_tracing_state",
@@ -22,6 +23,11 @@ __all__ = [
 
 def _log_api_usage_once(event: str) -> None:
     """Nothing: PyTorch counts here which of its parts are used."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a function transform is at work that has no rule for an update in place: `vmap` here has one."""
+    return False
 
 
 def _get_tracing_state() -> None:

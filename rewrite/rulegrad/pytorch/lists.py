@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from rulegrad.errors import ConfigError
+from rulegrad.ir.dtype import DType
 from rulegrad.tensor.tensor import Tensor
+
+__all__ = ["_group_tensors_by_device_and_dtype"]
 
 #: What the last argument of some methods is called: PyTorch has it in one place for all.
 _NAMED = {"addcmul": "value", "addcdiv": "value", "addcmul_": "value", "addcdiv_": "value"}
@@ -47,3 +51,31 @@ def function_of_lists(name: str) -> Callable[..., Any]:
 
 def _entry(argument: Any, place: int) -> Any:
     return argument[place] if isinstance(argument, (list, tuple)) else argument
+
+
+def _group_tensors_by_device_and_dtype(
+    tensorlistlist: Sequence[Sequence[Tensor | None]], with_indices: bool = False
+) -> dict[tuple[str, DType], tuple[list[list[Tensor | None]], list[int]]]:
+    """`torch.utils._foreach_utils`: lists of as many tensors, in groups by device and dtype of the first list's.
+
+    Beside the lists of a group are the places of its tensors, where they are asked for. Raises ConfigError.
+
+    >>> x, y = Tensor([1.0], device="numpy"), Tensor([2], device="numpy")
+    >>> groups = _group_tensors_by_device_and_dtype([[x, y, x]], with_indices=True)
+    >>> [(str(dtype), places) for (_, dtype), (_, places) in groups.items()]
+    [('float32', [0, 2]), ('int64', [1])]
+    """
+    if len({len(tensors) for tensors in tensorlistlist}) > 1:
+        raise ConfigError(f"lists of {', '.join(str(len(one)) for one in tensorlistlist)} tensors; give equally many")
+    groups: dict[tuple[str, DType], tuple[list[list[Tensor | None]], list[int]]] = {}
+    rows: Iterable[tuple[Tensor | None, ...]] = zip(*tensorlistlist, strict=True)
+    for place, row in enumerate(rows):
+        if row[0] is None:
+            raise ConfigError("the first list has a None; it says what device and dtype a group has")
+        key = row[0].device, row[0].dtype
+        lists, places = groups.setdefault(key, ([[] for _ in row], []))
+        for one, tensor in zip(lists, row, strict=True):
+            one.append(tensor)
+        if with_indices:
+            places.append(place)
+    return groups

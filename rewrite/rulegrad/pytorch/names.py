@@ -41,6 +41,7 @@ from rulegrad.support.torch_names import (
 from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.device_names import device
 from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad, set_grad_enabled
+from rulegrad.tensor.operands import result_dtype
 from rulegrad.tensor.outputs import put
 from rulegrad.tensor.printing import set_printoptions
 from rulegrad.tensor.tensor import Tensor
@@ -147,14 +148,45 @@ def _making(method: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+_OF_NUMBERS: Final = frozenset(
+    [
+        "add",
+        "sub",
+        "subtract",
+        "mul",
+        "multiply",
+        "div",
+        "divide",
+        "true_divide",
+        "floor_divide",
+        "remainder",
+        "pow",
+        "float_power",
+        "xlogy",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "lshift",
+        "rshift",
+    ]
+)
+
+
 def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method as a function, which says so when it is not given a tensor. A tensor `out` takes the result."""
+    """A method as a function, which says so when it is not given a tensor. A tensor `out` takes the result.
+
+    Of those of two operands that PyTorch takes a number for, the first may be one, with a tensor behind it.
+    """
 
     @functools.wraps(method)
     def function(*arguments: Any, out: Any = None, **more: Any) -> Any:
         if out is not None:
             return put(function(*arguments, **more), out)
         if arguments and isinstance(arguments[0], (bool, int, float, complex)):
+            other = arguments[1] if len(arguments) > 1 else more.get("other")
+            if isinstance(other, Tensor) and method.__name__ in _OF_NUMBERS:
+                first = Tensor.full((), arguments[0], dtype=result_dtype(other, arguments[0]), device=other.device)
+                return method(first, *arguments[1:], **more)
             kind, given = type(arguments[0]).__name__, arguments[0]
             raise DtypeError(f"{method.__name__}: the first argument is a {kind}, not a Tensor; give Tensor({given!r})")
         more.pop("layout", None)  # that is C order

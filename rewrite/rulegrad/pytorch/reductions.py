@@ -7,9 +7,11 @@ from typing import Any
 from rulegrad.ir import dtype as dtypes
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import result_dtype
+from rulegrad.tensor.outputs import taking_out
 from rulegrad.tensor.selections import largest, middle, smallest
 
 
+@taking_out
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The largest element; along `dim` (values, indices); with another tensor `maximum`.
 
@@ -24,6 +26,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return input.max() if dim is None else largest(input, dim, keepdim)
 
 
+@taking_out
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The smallest element; along `dim` (values, indices); with another tensor `minimum`.
 
@@ -37,6 +40,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return input.min() if dim is None else smallest(input, dim, keepdim)
 
 
+@taking_out
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The element in the middle, the lower one of two; along `dim` (values, indices). nan where one is nan.
 
@@ -47,6 +51,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return middle(input, dim, keepdim, skips_nan=False)
 
 
+@taking_out
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """`median` of the elements that are not nan.
 
@@ -57,6 +62,7 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return middle(input, dim, keepdim, skips_nan=True)
 
 
+@taking_out
 def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **more: Any) -> Any:
     """The variance, with the correction 1 unless `correction` or `unbiased` says otherwise.
 
@@ -67,6 +73,7 @@ def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool
     return input.var(**_spread(dim, unbiased, keepdim, **more))
 
 
+@taking_out
 def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **more: Any) -> Any:
     """The standard deviation, the square root of `var`.
 
@@ -77,6 +84,7 @@ def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool
     return input.std(**_spread(dim, unbiased, keepdim, **more))
 
 
+@taking_out
 def var_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **more: Any) -> Any:
     """`var` and the mean.
 
@@ -87,6 +95,7 @@ def var_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim:
     return input.var_mean(**_spread(dim, unbiased, keepdim, **more))
 
 
+@taking_out
 def std_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **more: Any) -> Any:
     """`std` and the mean.
 

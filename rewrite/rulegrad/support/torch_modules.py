@@ -101,6 +101,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "utils": (),
     "version": ("pytorch.version",),
     "utils._pytree": ("pytorch.trees",),
+    "utils._foreach_utils": ("pytorch.lists",),
     "utils.hooks": ("pytorch.handles",),
     "utils.flop_counter": ("pytorch.flops",),
     "utils.model_zoo": ("pytorch.hub",),

@@ -14,7 +14,15 @@ from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.elementwise import binary, unary
 from rulegrad.tensor.graph_functions import built_once
-from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, float_dtype, result_dtype
+from rulegrad.tensor.operands import (
+    as_operand,
+    as_tensor,
+    broadcast_shapes,
+    expand_to,
+    float_dtype,
+    result_dtype,
+    taking_old_order,
+)
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
@@ -409,6 +417,7 @@ def _put(view: Any, value: Any) -> None:
         view.copy_(value)
 
 
+@taking_old_order
 @built_once
 def addcmul(self: Tensor, first: Operand, second: Operand, *, value: float = 1) -> Tensor:
     """`self + value * first * second`
@@ -420,6 +429,7 @@ def addcmul(self: Tensor, first: Operand, second: Operand, *, value: float = 1) 
     return self + (product if value == 1 else product * value)
 
 
+@taking_old_order
 @built_once
 def addcdiv(self: Tensor, first: Operand, second: Operand, *, value: float = 1) -> Tensor:
     """`self + value * first / second`

@@ -7,7 +7,10 @@ float32, the dtype of a Python float). Shapes follow NumPy's broadcasting.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     Operand: TypeAlias = "TensorCore | Scalar | NDArray[Any] | np.generic"
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=TensorCore)
 
 
@@ -193,3 +197,21 @@ def comparison_dtype(first: Any, second: Any) -> DType:
             if is_weak_scalar(value) and not fits(int(value), dtype) and fits(int(value), int64):
                 return int64
     return dtype
+
+
+def taking_old_order(function: F) -> F:
+    """A function of a tensor, of other tensors and of a factor by name, which takes the factor in front of these too.
+
+    This is the order of PyTorch before 1.5, which optimizers of that time are written in.
+    """
+    signature = inspect.signature(function)
+    names = [name for name, one in signature.parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    factor = next(name for name, one in signature.parameters.items() if one.kind is one.KEYWORD_ONLY)
+
+    @functools.wraps(function)
+    def method(*arguments: Any, **more: Any) -> Any:
+        if len(arguments) == len(names) + 1 and is_weak_scalar(arguments[1]):
+            return function(arguments[0], *arguments[2:], **{factor: arguments[1]}, **more)
+        return function(*arguments, **more)
+
+    return cast("F", method)
