@@ -9,7 +9,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, nn, optim
-from rulegrad.errors import ConfigError, DtypeError
+from rulegrad.errors import ConfigError, DtypeError, GradientError
 from rulegrad.utils import _foreach_utils  # type: ignore[attr-defined]
 
 pytestmark = pytest.mark.usefixtures("on_the_interpreter")
@@ -93,6 +93,14 @@ def test_weights_on_the_network_are_not_fetched() -> None:
     with pytest.raises(ConfigError, match="downloads nothing"):
         rg.utils.model_zoo.load_url("somewhere")
     assert rg._C._are_functorch_transforms_active() is False
+
+
+def test_there_are_no_dual_tensors() -> None:
+    x = Tensor([1.0, 2.0])
+    assert rg.autograd.forward_ad.unpack_dual(x).tangent is None and rg.autograd.forward_ad.unpack_dual(x)[0] is x
+    with pytest.raises(GradientError, match=r"func\.jvp"):
+        rg.autograd.forward_ad.dual_level()
+    assert callable(rg.func.jvp)
 
 
 def test_sizes_that_images_are_resized_to() -> None:

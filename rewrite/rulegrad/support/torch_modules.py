@@ -38,6 +38,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "autograd": ("pytorch.autograd", "pytorch.anomalies"),
     "autograd.anomaly_mode": ("pytorch.anomalies",),
     "autograd.function": ("pytorch.autograd",),
+    "autograd.forward_ad": ("pytorch.forward_ad",),
     "autograd.graph": ("pytorch.graph",),
     "autograd.functional": ("pytorch.derivatives",),
     "_C": ("pytorch.internals",),
