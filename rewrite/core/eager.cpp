@@ -32,8 +32,7 @@ constexpr size_t kMostVariants = 4;
 
 // A plan that is known by the signature of its graphs.
 struct Known {
-  Known(nb::handle inputs, std::vector<uint32_t> takeable, size_t results, int64_t runs)
-      : takeable(std::move(takeable)), results(results), runs(runs) {
+  Known(nb::handle inputs, std::vector<uint32_t> takeable, int64_t runs) : takeable(std::move(takeable)), runs(runs) {
     for (nb::handle one : inputs) {
       if (PyLong_Check(one.ptr())) this->inputs.push_back({nb::cast<uint32_t>(one), {}});
       else if (Py_IS_TYPE(one.ptr(), g_tensors.buffer)) this->inputs.push_back({0, nb::borrow(one)});
@@ -48,7 +47,6 @@ struct Known {
   };
   std::vector<Input> inputs;
   std::vector<uint32_t> takeable;  // inputs whose memory results may be put into
-  size_t results;
   int64_t runs;  // until Python is asked again; negative: never
   std::vector<std::shared_ptr<const PreparedPlan>> variants;
 };
@@ -129,7 +127,7 @@ class Eager {
     most_nodes_ = std::max(most_nodes_, key.size() / kLeastOfNode);
     std::shared_ptr<Known>& plan = known_[keyed(std::string(key.c_str(), key.size()), nb::len(inputs) != 0, device)];
     const bool is_other = !plan || plan->runs >= 0 || runs >= 0 || plan->variants.size() >= kMostVariants;
-    if (is_other) plan = std::make_shared<Known>(inputs, std::move(takeable), results, runs);
+    if (is_other) plan = std::make_shared<Known>(inputs, std::move(takeable), runs);
     auto variant = std::make_shared<const PreparedPlan>(prepared, plan->inputs.size(), results);
     if (variant->is_of_functions() && !is_of_host(device.ptr())) host_devices_.push_back(device);
     plan->variants.push_back(std::move(variant));
@@ -394,7 +392,7 @@ class Eager {
 }  // namespace
 
 void define_eager(nb::module_& m) {
-  auto cls = nb::class_<Eager>(m, "Eager", "The way of small computations without Python.");
+  auto cls = nb::class_<Eager>(m, "Eager", "The way of eager computations without Python.");
   cls.def(nb::init<nb::object>(), nb::arg("observers"))
       .def(
           "connect",

@@ -1,4 +1,4 @@
-// Small computations without Python: results whose plan is known.
+// Eager computations without Python: results whose plan is known.
 #pragma once
 #include "python_values.hpp"
 

@@ -37,11 +37,6 @@ PreparedPlan::PreparedPlan(nb::dict parts, size_t inputs, size_t results)
     throw nb::value_error("the parts of a prepared plan do not fit each other");
 }
 
-nb::object PreparedPlan::device() const {
-  const Result& first = results_[0];
-  return first.layout ? first.layout->device : blocks_[first.block].layout->device;
-}
-
 // The flags of one launch. Where nothing goes wrong, a launch leaves them for the next one.
 nb::object PreparedPlan::flags() const {
   if (!checks_indices()) return {};

@@ -29,8 +29,6 @@ class PreparedPlan {
   // The input whose memory a result is in.
   uint32_t taken_for(const Result& result) const { return blocks_[result.block].taken; }
   bool is_of_functions() const { return program_->is_of_functions(); }
-  // The name of the device of the results.
-  nb::object device() const;
   // The buffers of the results. stays: of each result in an input's memory whether it is put into the input's buffer; empty: none is.
   // graphs: for the message about an index that was out of range, a list of what is computed, or None.
   std::vector<nb::object> launch(const std::vector<nb::object>& inputs, const std::vector<bool>& stays,

@@ -494,7 +494,7 @@ live_buffers: dict[int, Any]
 allocators: dict[str, Any]
 
 class Eager:
-    """The way of small computations without Python: operators, and results whose plan is known."""
+    """The way of eager computations without Python: results whose plan is known."""
 
     is_off: bool  #: whether everything goes through Python, as it does at first
 

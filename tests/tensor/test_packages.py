@@ -9,7 +9,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, nn, optim
-from rulegrad.errors import ConfigError, DtypeError, GradientError
+from rulegrad.errors import ConfigError, DtypeError, GradientError, IndexRangeError, ShapeError
 from rulegrad.utils import _foreach_utils  # type: ignore[attr-defined]
 
 pytestmark = pytest.mark.usefixtures("on_the_interpreter")
@@ -93,6 +93,28 @@ def test_weights_on_the_network_are_not_fetched() -> None:
     with pytest.raises(ConfigError, match="downloads nothing"):
         rg.utils.model_zoo.load_url("somewhere")
     assert rg._C._are_functorch_transforms_active() is False
+
+
+def test_sparse_tensors_are_dense() -> None:
+    """torchmetrics' contingency matrices: ones that are added up."""
+    places, ones = Tensor([[0, 2, 2, 1], [1, 0, 0, 1]]), Tensor([1, 1, 1, 1])
+    matrix = rg.sparse_coo_tensor(places, ones)
+    assert matrix.to_dense().tolist() == [[0, 1], [0, 1], [2, 0]] and matrix.dtype == ones.dtype
+    rows = rg.sparse_coo_tensor([[1]], Tensor([[2.0, 3.0]]), (3, 2), requires_grad=True)
+    assert rows.tolist() == [[0, 0], [2, 3], [0, 0]] and rows.requires_grad
+    assert rg.sparse.mm(rows, Tensor([[1.0], [1.0]])).tolist() == [[0], [5], [0]]
+    assert rg.sparse_coo_tensor(rg.zeros(2, 0, dtype=rg.int64), rg.zeros(0), (2, 2)).tolist() == [[0, 0], [0, 0]]
+    weights = Tensor([1.0, 2.0]).requires_grad_()
+    (rg.sparse_coo_tensor([[0, 0]], weights, (2,)) * Tensor([3.0, 1.0])).sum().backward()
+    assert weights.grad is not None and weights.grad.tolist() == [3.0, 3.0]
+    with pytest.raises(IndexRangeError, match="axis 1"):
+        rg.sparse_coo_tensor([[0], [2]], [1.0], (3, 2))
+    with pytest.raises(ShapeError, match="count"):
+        rg.sparse_coo_tensor([[0, 1]], [1.0])
+    with pytest.raises(DtypeError, match="float32"):
+        rg.sparse_coo_tensor([[0.0]], [1.0])
+    with pytest.raises(ShapeError, match="reduce"):
+        rg.sparse.mm(rows, rows, "amax")
 
 
 def test_there_are_no_dual_tensors() -> None:

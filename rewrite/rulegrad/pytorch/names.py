@@ -24,7 +24,7 @@ from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import finfo, iinfo
 from rulegrad.nn import functional
-from rulegrad.pytorch import absent, defaults, library, lists, reductions, windows
+from rulegrad.pytorch import absent, defaults, library, lists, reductions, sparse, windows
 from rulegrad.support.torch_names import (
     COPIES,
     FUNCTIONAL,
@@ -258,6 +258,7 @@ _FOR_MEMORY: Final = ("layout", "memory_format", "names", "pin_memory")
 
 _VALUES: Final[dict[str, Any]] = {
     "Event": cuda.Event, "Size": Size, "Stream": cuda.Stream,
+    "sparse_coo_tensor": sparse.sparse_coo_tensor,
     "ops": library.ops, "torch": sys.modules["rulegrad"],
     "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,

@@ -1,4 +1,4 @@
-"""The way of small computations without Python: the engine's, and who turns it off.
+"""The way of eager computations without Python: the engine's, and who turns it off.
 
 Operators on tensors that need no conversion are nodes at once, and a result whose plan is known is computed by the
 plan's program. Whoever watches each operation or launch (a profile, `DEBUG=2`, a trace of passes) sees them in Python.

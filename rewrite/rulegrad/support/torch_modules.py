@@ -98,6 +98,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "_subclasses.fake_tensor": ("pytorch.absent",),
     "storage": ("pytorch.absent",),
     "testing": ("pytorch.testing",),
+    "sparse": ("pytorch.sparse",),
     "types": ("pytorch.bases",),
     "utils": (),
     "version": ("pytorch.version",),

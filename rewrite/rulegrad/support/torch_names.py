@@ -99,7 +99,7 @@ unfold unsqueeze view view_as_complex view_as_real
 COPIES: Final = frozenset(f"{name}_copy" for name in _COPIES.split())
 
 _OTHERS: Final = """
-sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr
+sparse_coo_tensor sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr
 complex32 float8_e4m3fnuz float8_e5m2fnuz qint32 qint8 quint8
 PyTorchFileReader ScriptModule is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_warn_always
 Event Size Stream SymBool ops SymFloat SymInt TensorType TypedStorage UntypedStorage _assert _assert_async

@@ -177,16 +177,31 @@ def unique_all(self: Tensor) -> UniqueAll:
     if not flat.size:
         none = flat.zeros_like(int64)
         return UniqueAll(flat, none, none.reshape(self.shape), none)
+    places, ordered, begins = _in_order(flat)
+    starts = nonzero_indices(begins)[0].contiguous()
+    return UniqueAll(*_distinct(self.shape, places, ordered, begins, starts))
+
+
+@built_once
+def _in_order(flat: Tensor) -> tuple[Tensor, ...]:
+    """Where the elements in order are, these, and whether each is another one than the one before."""
     places = flat.argsort().contiguous()
     ordered = flat.take(places)
-    begins = self.ones((1,), dtype=bool_, device=self._device or None).cat(
+    begins = flat.ones((1,), dtype=bool_, device=flat._device or None).cat(
         ordered.shrink((1, flat.size)) != ordered.shrink((0, flat.size - 1))
     )
+    return places, ordered, begins
+
+
+@built_once
+def _distinct(
+    shape: tuple[int, ...], places: Tensor, ordered: Tensor, begins: Tensor, starts: Tensor
+) -> tuple[Tensor, ...]:
+    """The parts of `unique_all`. starts: the places in order at which another element begins."""
     number = begins.cumsum(0) - 1
-    starts = nonzero_indices(begins)[0].contiguous()
-    ends = starts.shrink((1, starts.size)).cat(self.full((1,), flat.size, int64, self._device or None))
-    inverse = number.zeros_like().scatter(0, places, number).reshape(self.shape)
-    return UniqueAll(ordered.take(starts), places.take(starts), inverse, ends - starts)
+    ends = starts.shrink((1, starts.size)).cat(starts.full((1,), ordered.size, int64, starts._device or None))
+    inverse = number.zeros_like().scatter(0, places, number).reshape(shape)
+    return ordered.take(starts), places.take(starts), inverse, ends - starts
 
 
 def unique_values(self: Tensor) -> Tensor:
