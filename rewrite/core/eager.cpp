@@ -47,7 +47,7 @@ struct Known {
   };
   std::vector<Input> inputs;
   std::vector<uint32_t> takeable;  // inputs whose memory results may be put into
-  int64_t runs;  // until Python is asked again; negative: never
+  int64_t runs;                    // until Python is asked again; negative: never
   std::vector<std::shared_ptr<const PreparedPlan>> variants;
 };
 
