@@ -93,6 +93,7 @@ def test_weights_on_the_network_are_not_fetched() -> None:
     with pytest.raises(ConfigError, match="downloads nothing"):
         rg.utils.model_zoo.load_url("somewhere")
     assert rg._C._are_functorch_transforms_active() is False
+    assert rg.finfo().bits == 32 and rg.finfo().eps == rg.finfo("float32").eps
 
 
 def test_sparse_tensors_are_dense() -> None:

@@ -22,7 +22,7 @@ from rulegrad.array_api import from_dlpack
 from rulegrad.capture import ScriptModule
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import dtype as dtypes
-from rulegrad.ir.limits import finfo, iinfo
+from rulegrad.ir.limits import FloatInfo, finfo, iinfo
 from rulegrad.nn import functional
 from rulegrad.pytorch import absent, defaults, library, lists, reductions, sparse, windows
 from rulegrad.support.torch_names import (
@@ -44,6 +44,7 @@ from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad, set_grad_e
 from rulegrad.tensor.operands import result_dtype
 from rulegrad.tensor.outputs import put
 from rulegrad.tensor.printing import set_printoptions
+from rulegrad.tensor.storage import default_float
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -146,6 +147,11 @@ def _making(method: Callable[..., Any]) -> Callable[..., Any]:
         return new.requires_grad_() if requires_grad else new
 
     return function
+
+
+def _finfo(dtype: Any = None) -> FloatInfo:
+    """The limits of a dtype of floats, by default of the default one. Raises DtypeError."""
+    return finfo(default_float() if dtype is None else dtype)
 
 
 _OF_NUMBERS: Final = frozenset(
@@ -260,7 +266,7 @@ _VALUES: Final[dict[str, Any]] = {
     "Event": cuda.Event, "Size": Size, "Stream": cuda.Stream,
     "sparse_coo_tensor": sparse.sparse_coo_tensor,
     "ops": library.ops, "torch": sys.modules["rulegrad"],
-    "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
+    "dtype": dtypes.DType, "finfo": _finfo, "iinfo": iinfo, "inference_mode": inference_mode,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
     "_assert_async": check_all, **absent.CLASSES, "ScriptModule": ScriptModule,
