@@ -77,8 +77,8 @@ class CapturedCall {
 
   // From now on a replay may take the memory of these inputs. prepared: a dict of PreparedPlan's parts.
   void learn(nb::dict prepared) {
-    PreparedPlan plan(prepared, inputs_.size(), outputs_.size());
-    if (variants_.size() < kMostVariants) variants_.push_back(std::move(plan));
+    auto plan = std::make_shared<const PreparedPlan>(prepared, inputs_.size(), outputs_.size());
+    if (variants_.size() < kMostVariants) variants_.add(std::move(plan));
   }
 
   // Whether a replay for these arguments is the call; false also where Python has to look.
@@ -124,10 +124,12 @@ class CapturedCall {
       if (!b || !b->handle || b->handle == Py_None || PyTuple_GET_SIZE(b->checks)) return not_now;
       inputs[k] = nb::borrow(reinterpret_cast<PyObject*>(b));
     }
-    const PreparedPlan* variant = fitting(tensors, inputs);
+    const std::shared_ptr<const PreparedPlan> variant = fitting(tensors, inputs);
     if (!variant) return not_now;
     const std::vector<bool> stays = staying(*variant, tensors, inputs);
-    std::vector<nb::object> results = variant->launch(inputs, stays, [] { return nb::none(); });
+    std::vector<bool> stays_at(outputs_.size());  // by the place of the result
+    for (size_t k = 0; k < outputs_.size(); k++) stays_at[k] = stays[outputs_[k]];
+    std::vector<nb::object> results = variant->launch(inputs, stays_at, [] { return nb::none(); });
     std::vector<nb::object> made(outputs_.size());
     for (size_t k = 0; k < outputs_.size(); k++) made[outputs_[k]] = std::move(results[k]);
     return settled(tensors, made, stays);
@@ -233,13 +235,11 @@ class CapturedCall {
     return Py_IS_TYPE(history, g.buffer) || Py_REFCNT(history) == 1;
   }
 
-  const PreparedPlan* fitting(const std::vector<PyObject*>& tensors, const std::vector<nb::object>& inputs) const {
+  std::shared_ptr<const PreparedPlan> fitting(const std::vector<PyObject*>& tensors, const std::vector<nb::object>& inputs) const {
     std::vector<uint32_t> taken;
     for (uint32_t k : takeable_)
       if (is_free(inputs_[k], tensors, inputs[k])) taken.push_back(k);
-    for (const PreparedPlan& one : variants_)
-      if (one.taken() == taken) return &one;
-    return nullptr;
+    return variants_.taking(taken);
   }
 
   // Of each output whether it is a new value of a tensor in the memory of the old one, and nobody else knows that buffer: it stays.
@@ -318,7 +318,7 @@ class CapturedCall {
   nb::object paths_;
   nb::dict module_;  // where the generation of kernels is
   nb::object generation_, rebuild_, write_leaf_, end_gradients_;
-  std::vector<PreparedPlan> variants_;
+  PreparedPlans variants_;
 };
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "eager.hpp"
 
-#include <structmember.h>
-
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -11,7 +8,6 @@
 #include "scalars.hpp"
 #include "signature.hpp"
 #include "tensors.hpp"
-#include "views.hpp"
 
 namespace rulegrad {
 
@@ -48,7 +44,7 @@ struct Known {
   std::vector<Input> inputs;
   std::vector<uint32_t> takeable;  // inputs whose memory results may be put into
   int64_t runs;                    // until Python is asked again; negative: never
-  std::vector<std::shared_ptr<const PreparedPlan>> variants;
+  PreparedPlans variants;
 };
 
 // What is kept, and what is not, of the values on the way that tensors stand for: places in the order of the nodes.
@@ -130,7 +126,7 @@ class Eager {
     if (is_other) plan = std::make_shared<Known>(inputs, std::move(takeable), runs);
     auto variant = std::make_shared<const PreparedPlan>(prepared, plan->inputs.size(), results);
     if (variant->is_of_functions() && !is_of_host(device.ptr())) host_devices_.push_back(device);
-    plan->variants.push_back(std::move(variant));
+    plan->variants.add(std::move(variant));
   }
 
   // When this tensor is asked for, these values on the way are results too, and these are not kept, though tensors stand for them.
@@ -199,7 +195,7 @@ class Eager {
     write_signature(toposort(roots, replaced), roots, text, ids, replaced);
     const std::shared_ptr<const Known> plan = ids.empty() ? nullptr : find(text);
     const auto inputs = plan ? inputs_of(*plan, ids) : std::nullopt;
-    const auto variant = inputs ? variant_of(*plan, {}) : nullptr;
+    const auto variant = inputs ? plan->variants.taking({}) : nullptr;
     if (!variant) return nb::none();
     nb::list results;
     for (const nb::object& result : variant->launch(*inputs, {}, [&graphs] { return nb::cast(graphs); })) results.append(result);
@@ -256,12 +252,6 @@ class Eager {
     return found;
   }
 
-  static std::shared_ptr<const PreparedPlan> variant_of(const Known& plan, const std::vector<uint32_t>& taken) {
-    for (const auto& one : plan.variants)
-      if (one->taken() == taken) return one;
-    return {};
-  }
-
   static bool has_values(const BufferBase* s) { return s->handle && s->handle != Py_None && !PyTuple_GET_SIZE(s->checks); }
 
   // Whether the host reads a device's memory at its addresses: programs of functions ran there, and a run returns when it has ended.
@@ -288,7 +278,7 @@ class Eager {
     const bool lets_go = may_take(plan, *inputs, asked, tensors.size());
     if (lets_go)
       for (const nb::object& t : tensors) put(t.ptr(), g_tensors.history, Py_None);
-    const auto variant = variant_of(plan, lets_go ? free_inputs(plan, *inputs) : std::vector<uint32_t>());
+    const auto variant = plan.variants.taking(lets_go ? free_inputs(plan, *inputs) : std::vector<uint32_t>());
     if (!variant) {
       if (lets_go) take_back(tensors, *inputs);
       return false;

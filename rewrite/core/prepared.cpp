@@ -104,4 +104,10 @@ std::vector<nb::object> PreparedPlan::launch(const std::vector<nb::object>& inpu
   return results;
 }
 
+std::shared_ptr<const PreparedPlan> PreparedPlans::taking(const std::vector<uint32_t>& inputs) const {
+  for (const auto& one : plans_)
+    if (one->taken() == inputs) return one;
+  return {};
+}
+
 }  // namespace rulegrad

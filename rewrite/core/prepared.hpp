@@ -1,6 +1,7 @@
 // Launches of a plan without Python: its launches are a program, and its results are in memory of their own, or in that of inputs.
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -52,6 +53,18 @@ class PreparedPlan {
   nb::object tell_checks_;          // and one that lets results wait for it; None where nothing is checked
   size_t visible_flags_;            // words of flags that can be looked at here once the program has run; 0 where somebody has to wait for them
   mutable nb::object clean_flags_;  // those of the last launch, while they are zeros and no other launch has them
+};
+
+// One plan, prepared for some choices of the inputs whose memory is taken. A launch keeps its own: another thread may add one meanwhile.
+class PreparedPlans {
+ public:
+  // The one that takes the memory of just these inputs, in order; null where there is none.
+  std::shared_ptr<const PreparedPlan> taking(const std::vector<uint32_t>& inputs) const;
+  void add(std::shared_ptr<const PreparedPlan> plan) { plans_.push_back(std::move(plan)); }
+  size_t size() const { return plans_.size(); }
+
+ private:
+  std::vector<std::shared_ptr<const PreparedPlan>> plans_;
 };
 
 }  // namespace rulegrad

@@ -81,6 +81,11 @@ class Prepared(NamedTuple):
     recorded: Recorded | None  # None where the device launches kernels one by one
     is_large: bool  # whether it makes a buffer that is worth to know the line of
 
+    @property
+    def is_replayed(self) -> bool:
+        """Whether the engine can launch it: as a program of its own kind."""
+        return self.recorded is not None and isinstance(self.recorded.program, Replay)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -272,14 +277,14 @@ def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
 
 def is_for_engine(plan: Plan, taken: tuple[int, ...] = ()) -> bool:
     """Whether the engine may launch a plan by itself: as a program, and the results are buffers of their own."""
-    outputs, recorded = plan.schedule.outputs, plan.prepared(taken).recorded
-    if recorded is None or not isinstance(recorded.program, Replay) or plan.communicates:
+    outputs = plan.schedule.outputs
+    if plan.communicates or not plan.prepared(taken).is_replayed:
         return False
     return len({*outputs}) == len(outputs) and min(outputs) >= plan.schedule.inputs
 
 
 def in_engine(
-    plan: Plan, prepared: Prepared, taken: tuple[int, ...], graphs: Sequence[UOp] | None = None
+    plan: Plan, prepared: Prepared, taken: tuple[int, ...], graphs: Sequence[UOp] = ()
 ) -> dict[str, Any] | None:
     """The parts of a prepared plan with which the engine launches it; None where Python has to.
 
@@ -287,7 +292,7 @@ def in_engine(
     computed, where that is the same each time.
     """
     recorded = prepared.recorded
-    if recorded is None or not isinstance(recorded.program, Replay):
+    if recorded is None or not prepared.is_replayed:
         return None
     memory, count = prepared.memory, plan.schedule.inputs
 
@@ -295,7 +300,7 @@ def in_engine(
         return index_checks.new_flags(plan.device, plan.dependencies.words)
 
     def tell_checks(results: list[Buffer], flags: Buffer, now: Sequence[UOp] | None) -> None:
-        check = index_checks.launched(flags, (graphs if now is None else now) or ())
+        check = index_checks.launched(flags, graphs if now is None else now)
         index_checks.tell(results, plan.dependencies, check, ())
 
     return {

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.storage import filled_like, upload_like
 from rulegrad.tensor.tensor import Tensor
 
-_PACKAGE: Final = "rulegrad."  # of other classes None may be a number that they find themselves
 #: Tensors, or groups of them: dicts with "params" and the options that differ.
 Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Mapping[str, Any]]
 
@@ -446,6 +445,7 @@ class Optimizer(Walked):
     # ---- what a subclass says ----
 
     def _check(self, group: dict[str, Any]) -> None:
+        is_others = not type(self).__module__.startswith(f"{__package__}.")  # which may find a number themselves
         for name in (
             "lr",
             "momentum",
@@ -457,12 +457,9 @@ class Optimizer(Walked):
             "rho",
             "momentum_decay",
         ):
-            if (
-                name in group
-                and not (group[name] is None and not type(self).__module__.startswith(_PACKAGE))
-                and not group[name] >= 0.0
-            ):
-                raise ConfigError(f"optimizer: {name}={group[name]}; use a number of 0 or more")
+            value = group.get(name, 0.0)
+            if not (value is None and is_others) and not value >= 0.0:
+                raise ConfigError(f"optimizer: {name}={value}; use a number of 0 or more")
         betas = group.get("betas", ())
         if not all(0.0 <= beta < 1.0 for beta in betas):
             raise ConfigError(f"optimizer: betas={betas}; use numbers from 0 up to, not including, 1")

@@ -154,28 +154,11 @@ def _finfo(dtype: Any = None) -> FloatInfo:
     return finfo(default_float() if dtype is None else dtype)
 
 
-_OF_NUMBERS: Final = frozenset(
-    [
-        "add",
-        "sub",
-        "subtract",
-        "mul",
-        "multiply",
-        "div",
-        "divide",
-        "true_divide",
-        "floor_divide",
-        "remainder",
-        "pow",
-        "float_power",
-        "xlogy",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "lshift",
-        "rshift",
-    ]
-)
+#: Methods whose first operand PyTorch's functions take as a number, too.
+_OF_NUMBERS: Final = {
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "remainder", "pow",
+    "float_power", "xlogy", "bitwise_and", "bitwise_or", "bitwise_xor", "lshift", "rshift",
+}  # fmt: skip
 
 
 def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,7 +21,6 @@ from rulegrad.tensor.operands import (
     expand_to,
     float_dtype,
     result_dtype,
-    taking_old_order,
 )
 from rulegrad.tensor.storage import is_weak_scalar
 
@@ -417,7 +416,6 @@ def _put(view: Any, value: Any) -> None:
         view.copy_(value)
 
 
-@taking_old_order
 @built_once
 def addcmul(self: Tensor, first: Operand, second: Operand, *, value: float = 1) -> Tensor:
     """`self + value * first * second`
@@ -429,7 +427,6 @@ def addcmul(self: Tensor, first: Operand, second: Operand, *, value: float = 1) 
     return self + (product if value == 1 else product * value)
 
 
-@taking_old_order
 @built_once
 def addcdiv(self: Tensor, first: Operand, second: Operand, *, value: float = 1) -> Tensor:
     """`self + value * first / second`

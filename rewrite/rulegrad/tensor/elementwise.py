@@ -11,7 +11,7 @@ from rulegrad.ir.limits import finfo
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.graph_functions import built_once
-from rulegrad.tensor.operands import as_operand, comparison_dtype, result_dtype, taking_old_order, unified
+from rulegrad.tensor.operands import as_operand, comparison_dtype, result_dtype, unified
 from rulegrad.tensor.storage import fits, is_weak_scalar
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ def _like(self: Tensor, other: Operand, op: str, name: str) -> UOp | None:
 # ---- arithmetic ----
 
 
-@taking_old_order
 def add(self: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
     """`self + alpha * other`; integers wrap around, bools give their `or`.
 
@@ -75,7 +74,6 @@ def add(self: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
     return binary(self, "ADD", other if alpha == 1 else as_operand(self, other, "add") * alpha, "add")
 
 
-@taking_old_order
 def sub(self: Tensor, other: Operand, *, alpha: float = 1, swapped: bool = False) -> Tensor:
     """`self - alpha * other` (`other - self` when `swapped`). Raises DtypeError for two bools, as NumPy does.
 

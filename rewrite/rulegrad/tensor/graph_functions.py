@@ -19,7 +19,7 @@ from rulegrad.tensor import autocasting
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore, common_device
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import join
+from rulegrad.tensor.history import History, join
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=TensorCore)
@@ -30,6 +30,15 @@ _ATOMS: Final = (type(None), type(...), bool, int, str, DType)
 _LEVEL: Final = -1000  # of the first placeholder; those of `vmap` are from 0 on
 
 
+def _origin(uop: UOp, tensors: Sequence[TensorCore]) -> tuple[History, str]:
+    """The history and the device of what is computed from these tensors. Raises DeviceError for several devices."""
+    history: History = None
+    device = ""
+    for tensor in tensors:
+        history, device = join(history, tensor._past()), common_device(uop, device, tensor._device)
+    return history, device
+
+
 class _Part(NamedTuple):
     """The graph of one of several results, and which of the tensors it reads."""
 
@@ -38,11 +47,8 @@ class _Part(NamedTuple):
 
     def of(self, cls: type[T], tensors: Sequence[TensorCore], uops: Sequence[UOp]) -> T:
         """The result for tensors with these nodes."""
-        (uop,), history, device = self.graph.apply(uops), None, ""
-        for place in self.reads:
-            tensor = tensors[place]
-            history, device = join(history, tensor._past()), common_device(uop, device, tensor._device)
-        return cls._new(uop, history, device)
+        (uop,) = self.graph.apply(uops)
+        return cls._new(uop, *_origin(uop, [tensors[place] for place in self.reads]))
 
 
 class BuiltTogether:
@@ -112,9 +118,8 @@ class _Built(NamedTuple):
         uops = [tensor.uop for tensor in tensors]  # first of all: a leaf may get its buffer by it
         for check in self.checks.apply(uops) if self.checks else ():
             source_lines.note(check)
-        graphs, history, device = self.graphs.apply(uops), None, ""
-        for tensor in tensors:
-            history, device = join(history, tensor._past()), common_device(graphs[0], device, tensor._device)
+        graphs = self.graphs.apply(uops)
+        history, device = _origin(graphs[0], tensors)
         results = tuple(self.cls._new(graph, history, device) for graph in graphs)
         for new, tracked in zip(results, self.tracked):
             new._requires_grad = tracked

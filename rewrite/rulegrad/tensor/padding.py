@@ -15,7 +15,7 @@ from rulegrad.ir.dtype import float32, int64, uint8
 from rulegrad.tensor.axes import integers, one_axis, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.convolution import sliding_windows, windows_along_axis
-from rulegrad.tensor.gathering import along_axis, taken
+from rulegrad.tensor.gathering import taken_along
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.joining import repeat_axes
 from rulegrad.tensor.kept_constants import built_with_constants, constant
@@ -217,7 +217,7 @@ def _nearest(self: Tensor, axis: int, wanted: int, ratio: float, shift: float) -
         found: NDArray[Any] = np.minimum((np.arange(wanted) + shift) * ratio + 1e-9, extent - 1)
         return found
 
-    return _at_places(self, axis, constant(("nearest", extent, wanted, ratio, shift), self, places, int64))
+    return taken_along(self, constant(("nearest", extent, wanted, ratio, shift), self, places, int64), axis)
 
 
 def _mixed(self: Tensor, axis: int, wanted: int, ratio: float, mode: str, align_corners: bool) -> Tensor:
@@ -225,15 +225,9 @@ def _mixed(self: Tensor, axis: int, wanted: int, ratio: float, mode: str, align_
     wide, kind = accumulation_dtype(self.dtype), (self.shape[axis], wanted, ratio, mode, align_corners)
     places = constant(("places", *kind), self, lambda: _weights(*kind)[0], int64)
     weights = constant(("weights", *kind), self, lambda: _weights(*kind)[1], wide)
-    split = (*self.shape[:axis], *places.shape, *self.shape[axis + 1 :])
     shape = (*(1,) * axis, *places.shape, *(1,) * (self.ndim - axis - 1))
-    near = _at_places(self.cast(wide), axis, places.flatten()).reshape(split)
+    near = taken_along(self.cast(wide), places, axis)
     return (near * weights.reshape(shape)).sum(axis + 1, dtype=wide).cast(self.dtype)
-
-
-def _at_places(self: Tensor, axis: int, places: Tensor) -> Tensor:
-    """The elements along an axis at places that are on it."""
-    return taken(self, along_axis(places, self.shape, axis), axis)
 
 
 def _weights(

@@ -190,6 +190,16 @@ def updated(self: Tensor, op: str, index: Tensor, updates: Tensor, axis: int) ->
     return base._result(uop, index, updates).cast(self.dtype)
 
 
+def put_apart(values: Tensor, places: Tensor, count: int) -> Tensor:
+    """A vector of so many elements with the values at their places, and zeros elsewhere.
+
+    No place is given twice; what is beyond the end is left out.
+    """
+    zeros = values.zeros((count,), dtype=values.dtype, device=values._device or None)
+    uop = UOp("SCATTER", (zeros.uop, places.uop, values.uop), op="STORE", axis=0, distinct=True)
+    return values._result(uop, places)
+
+
 def _scatter(self: Tensor, op: str, dim: int, index: Indices, src: Operand, name: str) -> Tensor:
     if not self.ndim:
         return _scatter(self.reshape(1), op, dim, index, src, name).reshape(())

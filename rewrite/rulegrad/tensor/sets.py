@@ -9,14 +9,13 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulegrad.errors import DtypeError, ShapeError
-from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_, float64, int64
 from rulegrad.tensor.axes import either, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.reduce import reduced_axes
-from rulegrad.tensor.scattering import scattered
+from rulegrad.tensor.scattering import put_apart, scattered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,13 +69,9 @@ def _reached(self: Tensor) -> Tensor:
 @built_once
 def _turns(self: Tensor, reached: Tensor, count: int) -> Tensor:
     """Where the first, the second, ... of so many elements that are not zero are, in C order."""
-    device = self._device or None
-    places, rank = self.arange(self.size, device=device), reached - 1
     # each at its number among them; behind the last one is no place, and nothing is put there
-    numbers = self.detach().cast(bool_).flatten().where(rank, count)
-    zeros = self.zeros((count,), dtype=int64, device=device)
-    uop = UOp("SCATTER", (zeros.uop, numbers.uop, places.uop), op="STORE", axis=0, distinct=True)
-    return places._result(uop, numbers)
+    numbers = self.detach().cast(bool_).flatten().where(reached - 1, count)
+    return put_apart(self.arange(self.size, device=self._device or None), numbers, count)
 
 
 @built_once

@@ -23,7 +23,7 @@ from rulegrad.tensor.gathering import taken
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.reduce import need_elements
-from rulegrad.tensor.scattering import updated
+from rulegrad.tensor.scattering import put_apart, updated
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
@@ -367,9 +367,7 @@ def _compared(self: Tensor, kinds: int, dtype: DType) -> tuple[Tensor, Tensor]:
 
 def _put(self: Tensor, places: Tensor) -> Tensor:
     """The elements, each at the place that it is given; no place is given twice."""
-    words, targets = self.flatten(), places.flatten()
-    uop = UOp("SCATTER", (words.zeros_like().uop, targets.uop, words.uop), op="STORE", axis=0, distinct=True)
-    return words._result(uop, targets).reshape(self.shape)
+    return put_apart(self.flatten(), places.flatten(), self.size).reshape(self.shape)
 
 
 def _between(values: Any, axis: int, place: float, interpolation: str) -> Any:

@@ -57,6 +57,7 @@ from rulegrad.tensor.fact_methods import FactMethods
 from rulegrad.tensor.history import GradientPoint
 from rulegrad.tensor.inplace import in_place, with_in_place
 from rulegrad.tensor.layer_methods import LayerMethods
+from rulegrad.tensor.operands import taking_old_order
 from rulegrad.tensor.special_methods import SpecialMethods
 from rulegrad.tensor.table import attribute, name_methods
 
@@ -109,9 +110,9 @@ class Tensor(FactMethods, LayerMethods):
     bitcast = casts.bitcast
 
     # elementwise
-    add, add_ = with_in_place(elementwise.add)
-    sub, sub_ = with_in_place(elementwise.sub)
-    subtract, subtract_ = with_in_place(elementwise.sub, "subtract")
+    add, add_ = with_in_place(taking_old_order(elementwise.add))
+    sub, sub_ = with_in_place(taking_old_order(elementwise.sub))
+    subtract, subtract_ = with_in_place(taking_old_order(elementwise.sub), "subtract")
     mul, mul_ = with_in_place(elementwise.mul)
     multiply, multiply_ = with_in_place(elementwise.mul, "multiply")
     div, div_ = with_in_place(elementwise.div)
@@ -230,8 +231,8 @@ class Tensor(FactMethods, LayerMethods):
     polar = arithmetic.polar
     view_as_complex = arithmetic.view_as_complex
     view_as_real = arithmetic.view_as_real
-    addcmul, addcmul_ = with_in_place(arithmetic.addcmul)
-    addcdiv, addcdiv_ = with_in_place(arithmetic.addcdiv)
+    addcmul, addcmul_ = with_in_place(taking_old_order(arithmetic.addcmul))
+    addcdiv, addcdiv_ = with_in_place(taking_old_order(arithmetic.addcdiv))
     xlogy, xlogy_ = with_in_place(arithmetic.xlogy)
 
     # rounding, kinds of values, activations
