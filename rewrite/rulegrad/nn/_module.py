@@ -10,8 +10,8 @@ from rulegrad.nn import _layers as layers
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
 from rulegrad.nn._backward_hooks import HookedCall
-from rulegrad.nn._forward_hooks import HOOKS, Handle, WithKeywords, after, before
 from rulegrad.nn._held import HeldBy
+from rulegrad.nn._hooks import HOOKS, Hooked, after, before
 from rulegrad.nn._uninitialized import UninitializedBuffer, UninitializedParameter, waiting
 from rulegrad.nn.parameter import Parameter, buffer_kind, mark
 from rulegrad.tensor.capturing import noticed
@@ -31,7 +31,7 @@ def _asking_for_parts(self: Any, name: str) -> Any:
     return object.__getattribute__(self, name)
 
 
-class Module(walking.Walked):
+class Module(Hooked, walking.Walked):
     """The base of models, as in PyTorch: set layers and parameters as attributes, and define `forward`.
 
     Parameters are tensors that require a gradient (or `nn.Parameter`); what else belongs to the state is given to
@@ -55,12 +55,6 @@ class Module(walking.Walked):
     call_super_init = False
 
     _training = True
-    _hooks: tuple[Callable[..., Any], ...] = ()
-    _pre_hooks: tuple[Callable[..., Any], ...] = ()
-    _backward_hooks: tuple[Callable[..., Any], ...] = ()
-    _backward_pre_hooks: tuple[Callable[..., Any], ...] = ()
-    _load_hooks: tuple[Callable[..., Any], ...] = ()
-    _loaded_hooks: tuple[Callable[..., Any], ...] = ()
     _kinds: dict[str, walking.Kind]
     _modules = HeldBy()
     _parameters = HeldBy("parameter")
@@ -355,59 +349,6 @@ class Module(walking.Walked):
         function(self)
         return self
 
-    def _with_hook(self, name: str, hook: Callable[..., Any], prepend: bool = False, keywords: bool = False) -> Handle:
-        added: Any = WithKeywords(hook) if keywords else hook
-        others = getattr(self, name)
-        setattr(self, name, (added, *others) if prepend else (*others, added))
-        return Handle(self, added)
-
-    def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> Handle:
-        """Call `hook(module, arguments, result)` after each forward; what it returns, unless None, is the result.
-
-        prepend: before the hooks that are there. with_kwargs: call `hook(module, arguments, keywords, result)`.
-        """
-        return self._with_hook("_hooks", hook, prepend, with_kwargs)
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> Handle:
-        """Call `hook(module, arguments)` before each forward; what it returns, unless None, are the arguments.
-
-        prepend: before the hooks that are there. with_kwargs: call `hook(module, arguments, keywords)`; what it
-        returns, unless None, are both.
-
-        >>> from rulegrad import Tensor, nn
-        >>> layer = nn.ReLU()
-        >>> handle = layer.register_forward_pre_hook(lambda module, arguments: arguments[0] - 1)
-        >>> layer(Tensor([0.5, 3.0])).tolist()
-        [0.0, 2.0]
-        """
-        return self._with_hook("_pre_hooks", hook, prepend, with_kwargs)
-
-    def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(module, of_arguments, of_results)` in each `backward` through the module, with the gradients.
-
-        Both are tuples, of positional arguments, with None where there is no gradient. What the hook returns, unless
-        None, takes the place of the gradient of the only argument that has one; else there is a GradientError.
-
-        >>> from rulegrad import Tensor, nn
-        >>> layer, seen = nn.ReLU(), []
-        >>> handle = layer.register_full_backward_hook(lambda module, inputs, outputs: seen.append(outputs[0].tolist()))
-        >>> _ = (layer(Tensor([0.5, 3.0], requires_grad=True)) * 2).sum().backward()
-        >>> seen
-        [[2.0, 2.0]]
-        """
-        return self._with_hook("_backward_hooks", hook)
-
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(module, gradients of the results)` before `backward` goes through the module.
-
-        What it returns, unless None, takes their place.
-        """
-        return self._with_hook("_backward_pre_hooks", hook)
-
     # ---- state ----
 
     def state_dict(
@@ -450,30 +391,6 @@ class Module(walking.Walked):
             for hook in module._loaded_hooks:
                 hook(module, keys)
         return keys
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Before `load_state_dict`, of this module or of one that holds it, call a hook that may change the state.
-
-        It is `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`, as
-        in PyTorch; the last four, and the metadata, are empty. prefix: the path of the module, with a dot.
-
-        >>> from rulegrad import Tensor, nn
-        >>> layer = nn.Linear(1, 1, bias=False)
-        >>> def renamed(module, state_dict, prefix, *rest):
-        ...     state_dict[prefix + "weight"] = state_dict.pop(prefix + "kernel")
-        >>> handle = layer.register_load_state_dict_pre_hook(renamed)
-        >>> _ = nn.Sequential(layer).load_state_dict({"0.kernel": Tensor([[3.0]])}); layer.weight.item()
-        3.0
-        """
-        return self._with_hook("_load_hooks", hook)
-
-    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Handle:
-        """The same under PyTorch's older name, for a hook without the module unless `with_module`."""
-        return self.register_load_state_dict_pre_hook(hook if with_module else lambda _, *rest: hook(*rest))
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """After `load_state_dict`, of this module or of one that holds it, call `hook(module, incompatible_keys)`."""
-        return self._with_hook("_loaded_hooks", hook)
 
     def to(self, target: Any = None, dtype: Any = None, *, device: str | None = None) -> Self:
         """Move all parameters and buffers to a device, and those of floats to a dtype. Returns the module.

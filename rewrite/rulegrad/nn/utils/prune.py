@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from rulegrad.errors import ModuleError, ShapeError
-from rulegrad.nn._forward_hooks import Handle
+from rulegrad.nn._hooks import Handle
 from rulegrad.nn._module import Module
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.tensor import Tensor
