@@ -166,7 +166,7 @@ def measure(name: str, samples: int, on_mesh: str, kind: str, steps: int) -> Non
 
 
 def run(ranks: int, threads: int, *arguments: str) -> dict[str, float]:
-    """What a launched run prints; each rank has so many cores."""
+    """The figures that a launched run prints as JSON; each rank has so many cores."""
     command = [sys.executable, "-m", "rulegrad", "launch", "-n", str(ranks), __file__, "--rank", *arguments]
     environment = {**os.environ, "RULEGRAD_THREADS": str(threads), "RULEGRAD_DEVICE": "c"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -51,7 +51,7 @@ def scaled(case: Case, scale: int) -> Case:
 
 
 def compiled(given: tuple[argparse.Namespace, int]) -> None:
-    """What one of several processes compiles, into the cache on disk."""
+    """Compiles the share of one of several processes, into the cache on disk."""
     options, number = given
     rulegrad.config.device = options.device
     for _, case, is_loss in list(programs(options))[number :: options.jobs]:
@@ -102,7 +102,7 @@ def difference(found: Any, wanted: Any) -> float:
 
 
 def line(torch: Any, program: Program, options: argparse.Namespace) -> tuple[str, bool]:
-    """What is printed of a program, and whether its values are right."""
+    """The line to print for a program, and whether its values are right."""
     name, case, is_loss = program
     arrays = everyday.inputs_of(case)
     theirs = everyday.peers(torch, case, is_loss, arrays, options)

@@ -137,7 +137,7 @@ def child(words: list[str]) -> None:
 
 
 def on_ranks(ranks: int, what: str, calls: int) -> dict[str, Any]:
-    """What the ranks measure; the benchmark ends where they fail."""
+    """The measurements that so many ranks make; the benchmark ends where they fail."""
     command = ["mpiexec", "-n", str(ranks), sys.executable, __file__, "child", what, str(calls)]
     path = os.pathsep.join([*DEVELOPED, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path, "RULEGRAD_THREADS": "1", "OMP_NUM_THREADS": "1"}

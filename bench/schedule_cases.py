@@ -214,7 +214,7 @@ def losses() -> Iterator[Case]:
 
 
 def memory() -> Iterator[Case]:
-    """What only moves values, or computes little on each."""
+    """Rows bound by memory: they move values, or compute little on each."""
 
     def added(library: Any) -> Work:
         x, y = library.normal(2048, 2048), library.normal(2048, 2048)

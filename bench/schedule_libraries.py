@@ -199,7 +199,7 @@ class Torch(Library):
         return time.perf_counter() - start
 
     def _call_of(self, work: Work) -> Callable[[], Sequence[Any]]:
-        """What is timed; it gives the results that rulegrad gives."""
+        """The call that is timed; it gives the results that rulegrad gives."""
         torch, wanted = self._torch, list(work.wanted)
         forward = torch.compile(work.forward) if self._compiled else work.forward
         if not wanted:

@@ -39,7 +39,7 @@ Cost = tuple[float, float, float]  # seconds of the process, of its children, el
 
 
 def run(cache: Path, *arguments: str) -> list[Cost]:
-    """What each part of the program took: NumPy, the import, the first operation."""
+    """The cost of each part of the program: NumPy, the import, the first operation."""
     environment = {**os.environ, "RULEGRAD_CACHE": str(cache)}
     command = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

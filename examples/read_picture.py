@@ -65,7 +65,7 @@ class Reader:
         self.characters = ["", *described["character"].splitlines(), " "]  # the first stands between characters
 
     def lines(self, picture: Image.Image) -> list[Line]:
-        """What stands in the picture, from top to bottom."""
+        """The lines of text in the picture, from top to bottom."""
         boxes = self.boxes(picture)
         return [Line(*self.text(picture.crop(box)), box) for box in sorted(boxes, key=lambda box: box[1])]
 

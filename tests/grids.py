@@ -39,7 +39,7 @@ def thinned(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def _values(item: pytest.Function) -> tuple[object, ...]:
-    """What stands for the value of each parameter; names that one list gives values to are one parameter."""
+    """An object that stands for the value of each parameter; names that one list gives values to are one parameter."""
     # Of what is not a number or a text, the same object stands in each combination.
     given = {name: id(value) for name, value in item.callspec.params.items()}  # type: ignore[attr-defined]
     found: list[object] = []

@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rewrite" / "rulegrad"
 
-# What stands against the order, with the reason.
+# Imports against the order, with the reason.
 UPWARDS = {
     (
         "compile.checking",
@@ -86,7 +86,7 @@ def has_reason(lines: list[str], at: int) -> bool:
 
 
 def targets_of(node: ast.Import | ast.ImportFrom, name: str, path: Path) -> Iterator[str]:
-    """What a statement names; a module where `from` names one, else the module that has the name."""
+    """The modules that a statement imports: the one that `from` names, else the one that has the name."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
         return
@@ -106,7 +106,7 @@ def package_of(name: str) -> str:
 
 
 def inside(found: Import) -> str | None:
-    """What an import names of rulegrad, without `rulegrad.`; None for other libraries."""
+    """The module or name of rulegrad that is imported, without `rulegrad.`; None for other libraries."""
     if parts_of(found.target)[0] != "rulegrad":
         return None
     return found.target.removeprefix("rulegrad").removeprefix(".")

@@ -32,11 +32,11 @@ _FLAGS = [
     "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math",
 ]  # fmt: skip
 
-# What clang leaves out. Loop strength reduction: that of clang 19 makes wrong places of some gathers
+# Optimizations that clang leaves out. Loop strength reduction: that of clang 19 makes wrong places of some gathers
 # (test_places_of_a_permuted_product). Gathers: it would read rows that are compared, say, by an instruction that
 # takes longer than one load after the other.
 _LEFT_OUT = (["-mllvm", "-disable-lsr"], ["-mno-gather"])
-# What gcc says that has made a mistake of its own, and what leaves out the passes in which most of these are.
+# The message of gcc about a mistake of its own, and the flag that leaves out the passes in which most of them are.
 _CRASHED, _WITHOUT_VECTORS = "internal compiler error", "-fno-tree-vectorize"
 _MOST_SECONDS = 120  # for a program that tries the compiler
 
@@ -75,7 +75,7 @@ int wrong(int count) {{
 
 
 class _Findings(NamedTuple):
-    """What a compiler can do for this processor.
+    """The flags and the linker that a compiler takes for this processor.
 
     One that also links starts itself twice, which is half of a small kernel's time, so the linker is called by itself.
     """
@@ -142,7 +142,7 @@ class Compiler:
         return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode == 0
 
     def _libraries(self) -> list[str]:
-        """What the linker needs beside object files: the libraries of mathematics, and of the compiler."""
+        """The libraries that the linker needs beside object files: that of mathematics, and the compiler's."""
         command = [*self.command, "-print-libgcc-file-name"]
         asked = subprocess.run(command, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL)
         return ["-l:libm.so.6", asked.stdout.strip()]

@@ -176,7 +176,7 @@ def text_of(kernel: Kernel) -> str:
 
 
 def _fence(kernel: Kernel) -> str:
-    """What waits for the stores of a part that go past the caches."""
+    """A fence that waits for the stores of a part that go past the caches, or ""."""
     return " AFTER_STREAMS();" if "STREAM" in kernel.source else ""
 
 

@@ -22,7 +22,7 @@ class CommunicationStream:
         self.handle = int(self._stream)
 
     def follow(self) -> None:
-        """What is put on it from now on runs after the kernels that were launched so far. Its GPU is this thread's."""
+        """Work that is put on it from now on runs after the kernels launched so far. Its GPU is this thread's."""
         self._order(self._device.stream, self._stream)
 
     def join(self) -> None:

@@ -49,7 +49,7 @@ def queue(context: Any, stream: Any, fork: ForkGuard) -> CudaQueue:
 
 
 def _error(status: int, function: str, kept: tuple[str, Any, TensorMaps] | None) -> DeviceError:
-    """What a function of the driver says, of a kernel whose description, module and maps are `kept`."""
+    """The error of a function of the driver, for a kernel whose description, module and maps are `kept`."""
     try:
         found = failure(function, cuda().CUresult(status))
     except ValueError:  # a newer driver's

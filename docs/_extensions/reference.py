@@ -126,7 +126,7 @@ def flag_rows() -> list[tuple[str, ...]]:
 
 
 def limits_page() -> str:
-    """What targets may say of their devices, as `rules/ops/limits.rules` declares it."""
+    """The page of what targets may say of their devices, as `rules/ops/limits.rules` declares it."""
     parts = [title("Limits of targets"), "What targets may say of their devices, from ``rules/ops/limits.rules``.\n\n"]
     for head, *rows in (limit_rows(), flag_rows()):
         parts.append(".. list-table::\n   :header-rows: 1\n\n")

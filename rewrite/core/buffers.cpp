@@ -24,7 +24,7 @@ bool is_ending() {
 #endif
 }
 
-// What is freed while an exception is under way must leave that as it is.
+// Puts a pending exception aside while something is freed, and back afterwards.
 class KeepsError {
  public:
   KeepsError() { PyErr_Fetch(&type_, &value_, &trace_); }

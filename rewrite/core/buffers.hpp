@@ -43,7 +43,7 @@ nb::dict live_buffers();
 nb::dict allocators();
 // The buffer of a number, borrowed; null when nobody holds it.
 BufferBase* live_buffer(int64_t number);
-// What the buffers at one position of a plan have in common: Python's Layout.
+// The properties that the buffers at one position of a plan share: Python's Layout.
 struct BufferLayout {
   explicit BufferLayout(nb::handle layout);
   nb::object shape, dtype, device, nbytes, uop;

@@ -354,7 +354,7 @@ bool covered(const Value* results, uint32_t count, Value& value) {
 
 }  // namespace
 
-// What the rule's code would make of the results for the sources; false where it has to be run.
+// The value that the rule's code would make of the results for the sources; false where it has to be run.
 bool Machine::joined(const Fold& fold, Node* n, const Value* results, Value& value) {
   switch (fold.join) {
     case Fold::ByCall: break;

@@ -110,7 +110,7 @@ class CapturedCall {
     return true;
   }
 
-  // What the function gives, once it has done to tensors what it does; NotImplemented, with nothing done, for what Python has to do.
+  // The result of the function, once it has done to tensors what it does; NotImplemented, with nothing done, for what Python has to do.
   // called: what its `each_call`s made, a list of tensors for each.
   nb::object replay(nb::list arguments, nb::handle called) const {
     const nb::object not_now = nb::borrow(Py_NotImplemented);

@@ -13,7 +13,7 @@ namespace nb = nanobind;
 
 namespace rulegrad {
 
-// What a launch says of an array whose boxes the kernel copies: where the driver puts it, and the arguments of cuTensorMapEncodeTiled.
+// The map of an array whose boxes the kernel copies: where the driver puts it, and the arguments of cuTensorMapEncodeTiled.
 struct CudaMap {
   void* place;
   uint32_t slot, rank;

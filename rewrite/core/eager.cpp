@@ -47,7 +47,7 @@ struct Known {
   PreparedPlans variants;
 };
 
-// What is kept, and what is not, of the values on the way that tensors stand for: places in the order of the nodes.
+// The values on the way that tensors stand for, kept or not: places in the order of the nodes.
 struct Decision {
   std::vector<uint32_t> kept, cheap;
 };
@@ -332,7 +332,7 @@ class Eager {
     for (const nb::object& t : tensors) put(t.ptr(), g_tensors.history, nb::tuple(found).ptr());
   }
 
-  // What was computed, for a message.
+  // The graphs that were computed, for a message.
   static nb::object graphs_of(const Asked& asked, const Decision& decision) {
     nb::list found;
     found.append(nb::cast(Handle(Ref::share(asked.root.n))));

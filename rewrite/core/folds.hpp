@@ -16,7 +16,7 @@ struct Fold {
   Value first;
 };
 
-// What a function is where none of its rules but the last, a fold, stands for an op that is there or below: that need not be looked at.
+// The result of a function where only its last rule, a fold, stands for ops that are there or below: such nodes need not be looked at.
 struct Leap {
   // Constant: the value. Itself: the node. Nothing: SINK of nothing.
   enum Kind : uint8_t { No, Constant, Itself, Nothing } kind = No;

@@ -106,7 +106,7 @@ class GraphFunction {
   std::vector<Root> roots_;
 };
 
-// What of the arguments of a call its graph depends on, as text, and the tensors among them.
+// The arguments of a call as text, as far as its graph depends on them, and the tensors among them.
 struct ArgumentsKey {
   static constexpr Py_ssize_t kLongest = 64;  // parts of an argument: more are data
   static constexpr int kDeepest = 3;          // lists in lists

@@ -16,7 +16,7 @@ nb::object checked(PyObject* made) {
   return nb::steal(made);
 }
 
-// What is common to tensors that one computation serves, after the place of this one.
+// The properties shared by tensors that one computation serves, after the place of this one.
 nb::object described(PyObject* t, Py_ssize_t place) {
   const Tensors& g = g_tensors;
   const nb::object number = checked(PyLong_FromSsize_t(place));
@@ -74,7 +74,7 @@ nb::object structure(nb::handle tree, nb::list tensors, nb::list objects, nb::ha
 
 enum class Take : uint8_t { Root, Cell, Global, Default, Keyword, Attribute, Slot, Part };
 
-// What the steps of a path lead to, compared with what they led to in a trace. Python's Paths says what differs.
+// The values that the steps of a path lead to, compared with those in a trace. Python's Paths says what differs.
 class PathGuard {
   struct Step {
     int32_t above;  // -1: the roots

@@ -68,7 +68,7 @@ bool multiple_between(const Linear& a, const Linear& b, int64_t d, int64_t e, ui
   return true;
 }
 
-// What x is modulo c: factors below c, and x itself where x % m stood. False where it is too long; `changed`: it was not that before.
+// Reduces x modulo c: factors below c, and y where y % m stood. False where it is too long; `changed`: it was not reduced before.
 bool reduce(Linear& x, int64_t c, bool& changed) {
   changed |= x.constant < 0 || x.constant >= c;
   x.constant = floor_rest(x.constant, c);

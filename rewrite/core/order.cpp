@@ -145,7 +145,7 @@ class Linearizer {
   }
 
   bool is_item(Node* n) const { return n != root_ && n->op != known_ops.END; }
-  // What a block holds; the last block is that outside all loops.
+  // The contents of a block; the last block is that outside all loops.
   std::vector<uint32_t>& contents(uint32_t block) { return contents_[block == kNoRange ? ranges_.size() : block]; }
 
   void make_items() {

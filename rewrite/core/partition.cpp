@@ -15,7 +15,7 @@ namespace {
 // The step of a loop is found again by what its values are made of, up to this many ops down.
 constexpr int kDeepestLook = 8;
 constexpr size_t kFewestTimes = 4;
-// What a value in memory costs at a cut besides its bytes.
+// The cost of a value in memory at a cut besides its bytes.
 constexpr uint64_t kEachValue = 64;
 
 struct Run {
@@ -99,7 +99,7 @@ class LongGraph {
     for (size_t k = 1; k < nodes_to_.size(); k++) nodes_to_[k] += nodes_to_[k - 1];
   }
 
-  // What each node is made of: ops, dtypes and numbers of axes, as sizes and numbers may differ from step to step.
+  // A hash of each node and those below: ops, dtypes and numbers of axes, as sizes and numbers may differ from step to step.
   std::vector<uint64_t> kinds() {
     std::vector<uint64_t> kind(order_.size()), deeper(order_.size());
     auto mixed = [](uint64_t h, uint64_t v) { return (h ^ v) * 0x9e3779b97f4a7c15u ^ (h >> 29); };

@@ -212,7 +212,7 @@ void read_member(std::string_view name, OpSet& set) {
     for (size_t k = 0; k < kConstSymbols; k++) set.set(op_count() + k);
 }
 
-// What rules are made of: constants, sets of ops, the names of what they call, their own names, and code.
+// Reads the parts of rules: constants, sets of ops, the names of what they call, their own names, and code.
 void read_pools(Reader& r, Program& p) {
   uint32_t n = r.count();
   for (uint32_t k = 0; k < n; k++) p.constants.push_back(r.value());

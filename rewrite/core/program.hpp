@@ -212,7 +212,7 @@ struct Program {
 
 // New stamps for the passes: what they leave as it is has to be found again.
 void renew_stamps(Program& p);
-// What a compiled program must be, and what is wrong where it is not.
+// Throws BytecodeError with what is wrong unless a condition on a compiled program holds.
 inline void check(bool ok, const char* what) {
   if (!ok) throw BytecodeError(what);
 }

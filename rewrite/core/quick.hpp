@@ -7,7 +7,7 @@
 
 namespace rulegrad {
 
-// What is read soon after it was written must be written in the parts in which it is read: a Value that is made elsewhere and then
+// A Value that is read soon after it was written must be written in the parts in which it is read: one that is made elsewhere and then
 // copied waits for its parts to reach memory.
 inline bool put(Value& to, Int v) {
   to.tag = Tag::Int;

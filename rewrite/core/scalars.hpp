@@ -12,7 +12,7 @@ struct Element {
   int64_t place;
 };
 
-// What a graph of one element shows of a BUFFER, which it reaches by RESHAPE and SHRINK; none where there is more to it.
+// The element of a BUFFER that a graph of one element reaches by RESHAPE and SHRINK; none where there is more to it.
 std::optional<Element> element_of(Node* n);
 // An element in memory as a Python number; none for dtypes that Python has no number for, and floats of fewer than 32 bits.
 nb::object number_at(const void* memory, uint32_t dtype, int64_t place);

@@ -13,13 +13,13 @@ class Substitution {
     room_->results.clear();
   }
 
-  // What takes a node's place. Of two for one node the first counts.
+  // Puts a node in the place of another. Of two for one node the first counts.
   void put(Node* n, Node* by) {
     Node*& known = room_->done[n];
     if (!known) known = by;
     ops_.add(n->op);
   }
-  // What takes the place of nodes that have an op is told, or null, when they are met.
+  // Nodes that have an op are replaced by what `replace` gives when they are met, unless that is null.
   void ask_at(uint32_t op) {
     ops_.add(op);
     asked_.add(op);

@@ -38,7 +38,7 @@ extern thread_local bool t_gradients;
 PyObject* base_of(PyObject* tensor);
 // Whether what a tensor holds is its node: it is not a leaf that waits for a buffer, nor a view that has to be made again.
 bool is_current(PyObject* tensor);
-// What stands behind the graph, as `_past` has it.
+// The history behind the graph, as `_past` has it.
 PyObject* past_of(PyObject* tensor);
 // The history of a result of two operands.
 nb::object joined(PyObject* first, PyObject* second);

@@ -26,7 +26,7 @@ struct Str {
 const Str* intern(std::string_view text);
 bool is_utf8(std::string_view text);
 
-// What the values of a record are called. Equal names are the same form, which is never freed (there are few).
+// The names of a record and its fields. Equal names are the same form, which is never freed (there are few).
 struct RecordForm {
   const Str* name;
   std::vector<const Str*> fields;

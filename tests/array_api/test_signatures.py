@@ -259,7 +259,7 @@ def test_our_signature_is_the_standards(lib: Any, xp: Any, name: str):
         return
     function = found(xp, name)
     parameters = [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()]
-    # What the standard takes by name only may stand in its place too, as in NumPy: `sum(x, 0)`, `diff(x, 2)`.
+    # Arguments by name only in the standard may be given by place too, as in NumPy: `sum(x, 0)`, `diff(x, 2)`.
     ours = {p.name: p.replace(kind=p.KEYWORD_ONLY) if p.default is not p.empty else p for p in parameters}
     standard = wanted(name).parameters.values()
     assert ours == {p.name: p.replace(kind=p.KEYWORD_ONLY) if p.default is not p.empty else p for p in standard}

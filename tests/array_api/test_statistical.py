@@ -26,7 +26,7 @@ def numbers(dtype: str, seed: int = 0) -> Any:
 
 
 def summed_dtype(lib: Any, dtype: str) -> str:
-    """What the standard says of `sum` and `prod` without a dtype."""
+    """The standard's dtype of `sum` and `prod` where none is given."""
     if dtype in SIGNED or dtype in UNSIGNED:
         wide = lib.name_of(lib.xp.__array_namespace_info__().default_dtypes()["integral"])
         wide = wide if dtype in SIGNED else "u" + wide

@@ -161,7 +161,7 @@ def test_float32_is_multiplied_without_it() -> None:
 
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 def test_attention_of_float32_is_one_kernel(causal: bool) -> None:
-    """What has no instruction is put together as on processors without AMX."""
+    """Parts without an instruction are put together as on processors without AMX."""
     r = np.random.default_rng(0)
     q, k, v = (r.standard_normal((2, n, 16), np.float32) for n in (70, 130, 130))
     with rg.profile() as p:

@@ -293,7 +293,7 @@ WHOLE: dict[str, Callable[..., Any]] = {
     ("target", "name", "dtype"), [("cuda", "mma_m16n8k16_bfloat16", "bfloat16"), ("metal", "simdgroup_8x8", "float32")]
 )
 def test_what_is_fused_is_computed_in_tiles(target: str, name: str, dtype: str, case: str) -> None:
-    """What the schedule takes for attention, the program computes by matrix instructions: one element at a time is slow."""
+    """Attention that the schedule fuses is computed by matrix instructions: one element at a time is slow."""
     x, w, *others = given((2, 512, 512), (512, 1536), *((2, 8, 512, 64),) * 3, dtype=dtype, device="numpy")
     found = WHOLE[case](x, w, *others)
     kernels = compile_graph([part.uop for part in (found if isinstance(found, tuple) else (found,))], target)

@@ -67,7 +67,7 @@ def test_dtypes(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
 @pytest.mark.parametrize("checks", [0, 1])
 def test_elements_chosen_by_an_index_in_vectors(dtype: str, checks: int) -> None:
-    """What is left of an index is compared in lanes of 32 bits, whatever its dtype was."""
+    """The rest of an index is compared in lanes of 32 bits, whatever its dtype was."""
     array = given((200,), "float32")
     places = np.random.default_rng(0).integers(-100, 100, 256).astype(dtype)
     with config(check_indices=checks):

@@ -282,7 +282,7 @@ WHOLE: dict[str, tuple[Callable[..., rg.Tensor], int]] = {
     ("target", "name", "dtype"), [("cuda", "mma_m16n8k16_bfloat16", "bfloat16"), ("metal", "simdgroup_8x8", "float32")]
 )
 def test_what_is_fused_is_computed_in_tiles(target: str, name: str, dtype: str, case: str, tiles: Any) -> None:
-    """What the schedule leaves in a kernel the program computes by matrix instructions, and nothing as large as scores is stored."""
+    """Products that the schedule fuses are computed by matrix instructions; nothing as large as scores is stored."""
     shapes = ((2, 512, 512), (512, 1536), *((2, 8, 512, 64),) * 3)
     build, count = WHOLE[case]
     inputs = [x.requires_grad_() for x in tiles.given(*shapes, dtype=dtype, device="numpy")]

@@ -46,7 +46,7 @@ def collectives(size: int, dtype: str, blocks: int = 3) -> list[Collective]:
 
 
 def expected(of: Collective, sources: list[np.ndarray], member: int) -> np.ndarray:
-    """What a member of a group has afterwards, from what its members had."""
+    """The result of a member of a group, from what its members had."""
     size = len(sources)
     block = slice(member * of.result_count, (member + 1) * of.result_count)
     if of.kind == "all_gather":

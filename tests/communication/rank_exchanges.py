@@ -42,7 +42,7 @@ def every_collective(world: MpiWorld) -> None:
 
 
 def in_order(world: MpiWorld) -> None:
-    """What is under way at one time is not mixed up, though ranks hear of each other at different times."""
+    """Exchanges under way at one time are not mixed up, though ranks hear of each other at different times."""
     of, count = Collective("shift", (world.size,), (0,), "", 4, "float32", by=1), 6
     made = [world.exchange(of, turn, [(turn, 16)], [(count + turn, 16)]) for turn in range(count)]
     exchanges = [one for one in made if one is not None]

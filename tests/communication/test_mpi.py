@@ -27,7 +27,7 @@ needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reaso
 def launched(
     *arguments: str, ranks: int = 3, starter: tuple[str, ...] = (), environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """What a run of the program gave, by the launcher or by a command of its own."""
+    """A run of the program that has ended, by the launcher or by a command of its own."""
     line = starter or (sys.executable, "-m", "rulegrad", "launch", "-n", str(ranks))
     own = {**os.environ, "RULEGRAD_DEVICE": "numpy", **(environment or {})}
     return subprocess.run([*line, *arguments], env=own, capture_output=True, text=True, timeout=120, check=False)

@@ -58,7 +58,7 @@ def test_masks_by_counters_are_vectors() -> None:
 
 
 def test_numbers_that_are_near_after_all(device: str) -> None:
-    """What is chosen or left over from numbers of 64 bits fits into 32, and they do not."""
+    """Minima, remainders and quotients of numbers of 64 bits fit into 32, and the numbers do not."""
     counters = np.arange(40)
     far, bound = counters * 2**33 + 7, counters % 9
     numbers, ends = Tensor.arange(40, device=device) * 2**33 + 7, Tensor.arange(40, device=device) % 9

@@ -67,7 +67,7 @@ def test_steps_of_a_loop_are_one_kernel() -> None:
 
 
 def spiking(x: Tensor, weights: list[Tensor], steps: int) -> Tensor:
-    """What goes from step to step is read by products of each step too."""
+    """A state that goes from step to step is read by products of each step too."""
     charge, outputs = rg.zeros(x.shape[0], weights[0].shape[1], device=x.device), []
     for t in range(steps):
         charge = 0.9 * charge + x[:, t] @ weights[0] - (charge > 1).float()
@@ -87,7 +87,7 @@ def test_kernels_of_a_state_end_where_their_buffers_end() -> None:
 
 @pytest.mark.parametrize("target", ["c", "metal"])
 def test_kernels_of_many_steps_take_as_many_buffers_as_the_target_allows(target: str) -> None:
-    """What several kernels need is stored after sums have been looked at, which read it then."""
+    """A value that several kernels need is stored after sums have been looked at, which read it then."""
     x, w = Tensor(numbers(16, 80, 8), device="numpy"), Tensor(numbers(8, 16), device="numpy", requires_grad=True)
     bias = Tensor(numbers(16), device="numpy", requires_grad=True)
     rg.stack([state + bias for state in recurrent(x, w, 80)]).tanh().sum().backward()

@@ -231,7 +231,7 @@ def test_tails(tail: str, extent: int, build: Build) -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 15, 16, 17, 32, 33])
 def test_values_on_c(device: str, width: int) -> None:
-    """What the tactics choose, around the lanes of a vector."""
+    """The tactics' choices, around the lanes of a vector."""
     random_numbers = np.random.default_rng(width)
     x, y = (random_numbers.uniform(-1, 1, shape).astype(np.float32) for shape in ((9, width), (width, width + 1)))
     a, b = (Tensor(array, device=device).realize() for array in (x, y))
@@ -328,7 +328,7 @@ def test_a_step_that_does_not_apply_is_an_error(text: str, tmp_path: Path) -> No
 
 
 def test_steps_on_parts_that_are_none_do_nothing() -> None:
-    """What a split of whole parts leaves over has no loop; steps on it are taken."""
+    """The rest of a split of whole parts has no loop; steps on it are taken."""
     graph = kernel("row sums")
     after = scheduled(graph, "split i0 by 3 tail peel; unroll i0.outer; unroll i0.rest; vectorize i0.inner")
     assert after.op == "SINK"

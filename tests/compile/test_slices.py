@@ -32,7 +32,7 @@ def stacked_along_the_last_axis(x: Tensor, step: Step) -> Tensor:
 
 
 def hidden(x: Tensor, step: Step) -> Tensor:
-    """What goes from step to step is not what is put together."""
+    """The value that goes from step to step is not the one that is put together."""
     charge, steps = x[0] * 0, []
     for t in range(len(x)):
         charge = 0.9 * charge + x[t]
@@ -143,7 +143,7 @@ def test_slices_that_have_nothing_in_common_are_chosen() -> None:
 
 
 def test_long_loops_are_several_kernels(device: str) -> None:
-    """What one of them puts together, the next reads."""
+    """Each of them reads what the one before has put together."""
     x = inputs(300, device)
     wanted = np.zeros((300, 3), np.float32)
     last = np.zeros(3, np.float32)
@@ -163,7 +163,7 @@ def test_long_loops_are_several_kernels(device: str) -> None:
 
 
 def test_values_that_are_used_twice_again_and_again(device: str) -> None:
-    """What it costs to compute them doubles in each step, in a model that counts them for each use: numbers did not hold it."""
+    """The cost of computing them doubles in each step of a model that counts each use: numbers did not hold it."""
     x = Tensor(np.ones((4, 1), np.float32), device=device).realize()
     value = x
     for _ in range(70):

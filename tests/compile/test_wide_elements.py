@@ -63,7 +63,7 @@ def test_tails_of_wide_elements(dtype: Any, count: int) -> None:
 
 
 def test_losses_of_images_are_vectors_of_pixels() -> None:
-    """What is gathered, one element a pixel, is read lane by lane; what is added up for it is in vectors."""
+    """Gathered elements, one a pixel, are read lane by lane; the sums for them are in vectors."""
     r = np.random.default_rng(0)
     x, y = r.standard_normal((2, 20, 9, 40)).astype(np.float32), r.integers(0, 20, (2, 9, 40))
     scores, labels = Tensor(x, device="c").realize(), Tensor(y, device="c").realize()

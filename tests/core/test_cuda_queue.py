@@ -15,7 +15,7 @@ CONTEXT, STREAM, CAPTURING = 11, 22, 33
 
 
 class Driver:
-    """What was called, in order; a call of `failing` gives a status."""
+    """A driver that keeps its calls, in order; a call of `failing` gives a status."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []

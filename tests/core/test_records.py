@@ -28,7 +28,7 @@ BEFORE = """
 
 
 def changed(template: str, clauses: str = "") -> str:
-    """What a rule makes of `x - 1`, where x is BUFFER 7; empty where it does not fire."""
+    """The result of a rule for `x - 1`, where x is BUFFER 7; empty where it does not fire."""
     lines = "".join(f"\n        {line}" for line in clauses.split(";") if line)
     root = UOp("SUB", (var(7), const(1)))
     made = rewritten(f"made: x - 1 -> {template}{lines}", root, before=BEFORE)

@@ -1,4 +1,4 @@
-"""What each rank runs in test_agreement.py: what ranks have in common by themselves, and what is refused on one."""
+"""The ranks' program in test_agreement.py: what ranks have in common by themselves, and what is refused on one."""
 
 from __future__ import annotations
 

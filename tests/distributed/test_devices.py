@@ -124,7 +124,7 @@ def test_names() -> None:
 
 
 def test_memory_that_one_part_has_not(halves: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the others were given is given back."""
+    """Memory that the other parts were given is given back."""
     several: Any = devices.get(halves)
     first, second = several.devices
     freed: list[Any] = []

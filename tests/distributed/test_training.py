@@ -110,7 +110,7 @@ def test_a_captured_step_is_the_eager_one(kind: str, alone: list[float]) -> None
 
 
 def test_checkpointed_parts_of_a_model() -> None:
-    """What is computed again is in parts as the first time: gradients are the same, and as much is sent."""
+    """Recomputed values are in parts as the first time: gradients are the same, and as much is sent."""
     mesh = Mesh({"data": 2}, device="numpy*2")
     found = []
     for call in (nn.utils.checkpoint, lambda function, x: function(x)):

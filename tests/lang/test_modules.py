@@ -35,7 +35,7 @@ Write = Callable[[str, str], Path]
 
 
 def problems(files: dict[str, str], user: tuple[str, ...] = ()) -> list[Diagnostic]:
-    """What the checker says of files beside the op table."""
+    """The checker's diagnostics of files beside the op table."""
     parsed = resolved([parse_file(text, path) for path, text in [OPS, *files.items()]])
     return check(merge(parsed, frozenset(user)))
 

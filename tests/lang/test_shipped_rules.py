@@ -25,7 +25,7 @@ KINDS |= {"program None False None", "program numpy False None"}
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the build writes, for one target."""
+    """The file that the build writes, for one target."""
     path = tmp_path_factory.mktemp("shipped") / shipped.NAME
     shipped.write(path, ["numpy"])
     return path

@@ -164,7 +164,7 @@ def test_an_op_of_ones_own_has_a_text(tmp_path: Path) -> None:
 
 
 def outcome(code: str, rules: Path) -> str:
-    """What a program prints, with a rule file in force before its first node."""
+    """The output of a program, with a rule file in force before its first node."""
     environment = {**os.environ, "RULEGRAD_RULES": str(rules)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=True

@@ -23,7 +23,7 @@ def values(*shape: int) -> Tensor:
 
 
 def ran(model: Any, *args: Tensor) -> list[Any]:
-    """What onnxruntime computes."""
+    """The results of onnxruntime."""
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, {one.name: arg.numpy() for one, arg in zip(session.get_inputs(), args, strict=True)})

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> str:
-    """What a program prints, with the page's rules in force from its start."""
+    """The output of a program, with the page's rules in force from its start."""
     environment = {**os.environ, "RULEGRAD_RULES": str(folder / "distance.rules")}
     done = subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=folder, timeout=300

@@ -32,7 +32,7 @@ def vector(seed: int = 0, dtype: Any = np.float32) -> Tensor:
 
 
 def by_python(make: Callable[[], Any]) -> Any:
-    """What `make` gives where a profile looks on."""
+    """The result of `make` where a profile looks on."""
     with rg.profile():
         return make()
 
@@ -273,7 +273,7 @@ def test_large_results_know_their_line() -> None:
 
 
 def _held(*, matrix: Tensor, row: Tensor, steps: Callable[..., list[Tensor]]) -> list[Any]:
-    """What is asked for (the last of the steps), and what the tensors on the way are afterwards."""
+    """The states of the tensors on the way once the last of the steps is computed, and the values of all."""
     made = steps(matrix, row)
     asked, others = made[-1], made[:-1]
     asked.realize()

@@ -21,7 +21,7 @@ from rulegrad.profiler import (
 
 
 def steps(module, **options):
-    """What a schedule of either library says of twenty steps."""
+    """The actions of a schedule of either library in twenty steps."""
     found = module.schedule(**options)
     return [found(step).name for step in range(20)]
 

@@ -75,7 +75,7 @@ class Named:
 
 
 class Stream:
-    """What a device was asked for, in order."""
+    """The work that a device was asked for, in order."""
 
     def __init__(self, device: int, number: int, handle: int = 0) -> None:
         self.device, self.number, self.handle = device, number, handle
@@ -459,7 +459,7 @@ class FakeCompiler:
 
 
 def replacements(cuda: Any, driver: Any, compiler: Any) -> Iterator[tuple[Any, str, Any]]:
-    """What of the backend `cuda`, a module, is replaced: modules, names in them, and what they become."""
+    """The replacements in the backend `cuda`, a module: modules, names in them, and what they become."""
     for name in ("driver", "programs", "launches", "staging", "tensor_maps", "device", "communication"):
         part = importlib.import_module(f"{cuda.__package__}.{name}")
         for function, answer in (("cuda", driver), ("nvrtc", compiler)):

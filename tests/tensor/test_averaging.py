@@ -117,7 +117,7 @@ def test_running_statistics_anew(any_device):
 @pytest.mark.parametrize(
     ("epochs", "strategy", "expected"),
     [
-        # What torch 2.13 gives.
+        # The rates of torch 2.13.
         (4, "cos", [0.5, 0.4340990257669732, 0.275, 0.11590097423302682, 0.05, 0.05]),
         (3, "linear", [0.5, 0.35, 0.2, 0.05, 0.05, 0.05]),
         (0, "cos", [0.05] * 6),

@@ -32,7 +32,7 @@ def test_casts(device, check):
 
 
 def test_floats_that_fit_no_integer(device, check):
-    """What NumPy and PyTorch give on x86: the least int32, whose low bits small integers have, or the least int64."""
+    """NumPy's and PyTorch's results on x86: the least int32, whose low bits small integers have, or the least int64."""
     values = np.array(
         [3e9, -3e9, 1e20, np.inf, -np.inf, np.nan, 2.0**31, 2.0**31 - 128, -(2.0**31), 300.7, -1.5], np.float32
     )

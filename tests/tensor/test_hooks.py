@@ -147,7 +147,7 @@ def test_backward_hooks_of_modules_with_several_arguments() -> None:
 
 
 def test_results_of_functions_whose_graph_is_computed_on_the_way() -> None:
-    """What was computed below such a result made it another node, at which its gradient was lost."""
+    """A value computed below such a result made it another node, at which its gradient was lost."""
 
     class Double(rg.autograd.Function):
         @staticmethod

@@ -54,7 +54,7 @@ def _assigned(x: Tensor, i: Tensor) -> Tensor:
 
 
 def problem(result: Tensor) -> str:
-    """What reading says, which it says each time; "" where nothing is wrong."""
+    """The message of reading, the same each time; "" where nothing is wrong."""
     said = []
     for read in (result.tolist, result.numpy):
         try:

@@ -28,7 +28,7 @@ def positive(x: Tensor) -> Tensor:
 
 
 def of_vectors(v: Tensor) -> Tensor:
-    """What does not depend on the columns' phases: the projections on the first column, and on the second."""
+    """A sum that does not depend on the columns' phases: the projections on the first column, and on the second."""
     return real_of(v[..., :1] @ adjoint(v[..., :1])) + 2 * real_of(v[..., 1:2] @ adjoint(v[..., 1:2]))
 
 

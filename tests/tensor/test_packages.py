@@ -1,4 +1,4 @@
-"""What packages that are written for PyTorch do, and was missing here: numbers first, old orders, subclasses."""
+"""Calls of packages that are written for PyTorch, which were missing here: numbers first, old orders, subclasses."""
 
 from __future__ import annotations
 

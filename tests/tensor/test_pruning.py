@@ -13,7 +13,7 @@ from rulegrad.errors import ModuleError, ShapeError
 
 
 def pruned(torch: Any) -> dict[str, Any]:
-    """What layers are after some methods, in either library."""
+    """The layers' values and names after some methods, in either library."""
     prune, values = importlib.import_module(f"{torch.__name__}.nn.utils.prune"), np.random.default_rng(3)
     found: dict[str, Any] = {}
 

@@ -12,7 +12,7 @@ from rulegrad.errors import CaptureError, GradientError
 
 
 def changed(torch: Any) -> list[Any]:
-    """What a tensor and its views are after each of some changes, in either library."""
+    """The shapes and values of a tensor and its views after each of some changes, in either library."""
     found: list[Any] = []
     x = torch.arange(6).float()
     part = x[2:5]

@@ -119,7 +119,7 @@ class Stored:
 
 
 class Reference(tuple):
-    """What becomes a persistent identifier."""
+    """A tuple that becomes a persistent identifier."""
 
     def __new__(cls, *parts: Any) -> Reference:
         return super().__new__(cls, parts)

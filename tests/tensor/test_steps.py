@@ -101,7 +101,7 @@ def test_the_state_of_pytorch_is_loaded(any_device, name):
             array = (pairs[:, 0] + 1j * pairs[:, 1] if pairs.ndim == 2 else pairs).reshape(parameters[int(place)].shape)
         state[int(place)][kind] = array
     optimizer = case.make(optim, parameters)
-    # What only PyTorch has in a group is left out, and the first rate of schedules is taken.
+    # Options that only PyTorch has in a group are left out, and the first rate of schedules is taken.
     group = {**optimizer.state_dict()["param_groups"][0], "lr": 0.3, "initial_lr": 0.7, "foreach": None, "fused": True}
     optimizer.load_state_dict({"state": state, "param_groups": [group]})
     found = optimizer.state_dict()

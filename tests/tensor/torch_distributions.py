@@ -173,7 +173,7 @@ KINDS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def results(distributions: Any, name: str, tensor: Callable[..., Any]) -> tuple[dict[str, Any], list[Any]]:
-    """What a distribution says of its values, by name, and its parameters, whose gradients are asked for.
+    """The properties of a distribution, by name, and its parameters, whose gradients are asked for.
 
     tensor: makes a parameter (an array, True) or values (an array, False).
     """

@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Case(NamedTuple):
-    """What is called, and with which inputs."""
+    """A function to call, and its inputs."""
 
     call: Callable[..., Any]
     inputs: tuple[np.ndarray, ...]

@@ -166,7 +166,7 @@ def of_clip(name: str) -> dict[str, Any]:
 
 
 def of_distribution(name: str) -> dict[str, Any]:
-    """What is known of it, and the gradients of the sum of all but `cdf`."""
+    """The properties of the distribution, and the gradients of the sum of all but `cdf`."""
     found, parameters = results(
         torch.distributions, name, lambda array, is_parameter: torch.tensor(array, requires_grad=is_parameter)
     )

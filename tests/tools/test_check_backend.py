@@ -53,7 +53,7 @@ _INSTRUCTION = """target c:
         "static float widened(unsigned short a) {{ unsigned u = (unsigned)a << 16; float f; __builtin_memcpy(&f, &u, 4); return f; }}\\nstatic void multiply_4x4x4({c_sums}* c, const {c_dtype}* left, const {c_dtype}* right) {{\\n  for (int i = 0; i < 16; i++)\\n    for (int k = 0; k < 4; k++) {{\\n      {c_dtype} a = left[i / 4 * 4 + k], b = right[i % 4 + 4 * k];\\n      {step};\\n    }}\\n}}"
 """
 _DTYPES = {"bfloat16": ("float32", "float", "unsigned short"), "int8": ("int32", "int", "signed char")}
-# What an instruction does, and the program that shows that it is wrong.
+# The step of an instruction, and the program that shows that it is wrong.
 _STEPS = {
     "right": ("bfloat16", "c[i] += widened(a) * widened(b)", ""),
     "a step less": ("bfloat16", "c[i] += k < 3 ? widened(a) * widened(b) : 0", "matmul"),

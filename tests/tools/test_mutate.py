@@ -93,7 +93,7 @@ def small(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What `mutate --json` prints of MINE."""
+    """The output of `mutate --json` for MINE."""
     path = tmp_path_factory.mktemp("rules") / "mine.rules"
     path.write_text(MINE)
     printed = io.StringIO()
@@ -103,7 +103,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 
 
 def tried(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """What `mutate --json` prints."""
+    """The output of `mutate --json`."""
     main(["mutate", "--json", "--jobs", "1", *arguments])
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found

@@ -137,7 +137,7 @@ def test_a_rule_that_is_also_tried_inside_a_pass_of_another_target(
 
 
 def test_checked_indices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What they become in a gather, which reads the last element instead, and in a scatter, which writes nothing."""
+    """Checked indices in a gather, which reads the last element instead, and in a scatter, which writes nothing."""
     path = script(
         tmp_path,
         """

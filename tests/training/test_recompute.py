@@ -224,7 +224,7 @@ def test_a_deep_network_needs_less_memory(captured: bool) -> None:
     """Of 6 blocks of 5 layers the values of one, and the 6 that are between them, in the place of 30."""
     with_all, with_few = peak(plain, 6, captured), peak(checkpoint, 6, captured)
     assert with_all > 30 and with_few < 20, (with_all, with_few)
-    # What a further block needs is its result.
+    # A further block needs the memory of its result.
     assert peak(checkpoint, 8, captured) - with_few < 2.5
 
 

@@ -26,7 +26,7 @@ class Info:
     __module__ = "rulegrad.array_api"
 
     def capabilities(self) -> dict[str, Any]:
-        """What is there beyond the minimum. Shapes that depend on data synchronise; NumPy reads up to 64 axes.
+        """Capabilities beyond the minimum. Shapes that depend on data synchronise; NumPy reads up to 64 axes.
 
         >>> Info().capabilities()["data-dependent shapes"]
         True

@@ -21,7 +21,7 @@ class ScriptFunction:
 
 
 class TracerWarning(Warning):
-    """What PyTorch's tracer warns of; nothing here does."""
+    """The category of the warnings of PyTorch's tracer; nothing here issues one."""
 
 
 # Sources written for `torch.jit` ask whether they are compiled from text, mark what should be or not, and annotate for

@@ -62,7 +62,7 @@ class Write(NamedTuple):
 
 
 class Guards(NamedTuple):
-    """What has to be as it was in the trace. Tensors are numbered, the arguments first."""
+    """Conditions of a replay: these have to be as in the trace. Tensors are numbered, the arguments first."""
 
     generation: int
     paths: Paths

@@ -85,7 +85,7 @@ class DynamicFunction(JitFunction[P, R]):
     def _capture(
         self, outcome: Outcome, walk: Walk, same: Sequence[int], args: Any, kwargs: Any
     ) -> Captured | GeneralCapture:
-        """What is kept of a trace: for all sizes, where there are any."""
+        """The capture to keep of a trace: for all sizes where there can be one, else for these."""
         assert self._call is not None
         general, slots, values = self._call
         if is_on_mesh([graph for _, graphs in outcome.parts().values() for graph in graphs]):
@@ -121,7 +121,7 @@ class DynamicFunction(JitFunction[P, R]):
     def _possible(
         self, key: Hashable, slots: list[Slot], values: list[int]
     ) -> Iterator[tuple[list[Variable], list[Formula], tuple[int, ...]]]:
-        """What may vary: variables, the numbers of the arguments by them, and their values in this call."""
+        """Choices of variables, with the arguments' numbers as formulas of them, and their values in this call."""
         if self._parameters.declares:
             found = values_by_name(slots, values)
             named = {one: value for one, value in found.items() if value >= LEAST}
@@ -146,7 +146,7 @@ class DynamicFunction(JitFunction[P, R]):
                 yield variables, fixed, tuple(n for _, n in by_variable)
 
     def _looked_at(self, first: Outcome, args: Any, kwargs: Any, numbers: Sequence[int], told: str) -> Outcome:
-        """What the function does for other numbers in the arguments. Raises DifferentError where it fails there."""
+        """The outcome of the function for other numbers in its arguments. Raises DifferentError where it fails."""
         assert self._call is not None
         free = _freed(*self._call[1:])
         tensors = [

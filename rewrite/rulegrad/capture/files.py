@@ -145,7 +145,7 @@ def load(path: str | Path, name: str, function: Any) -> list[tuple[Any, Captured
 
 
 def _made_by(used: Sequence[str], meshed: Sequence[str]) -> dict[str, Any]:
-    """What a file depends on, by name. meshed: the devices on which tensors are in parts."""
+    """The environment that a file depends on, by name. meshed: the devices on which tensors are in parts."""
     from rulegrad import __version__  # late: as it is now
 
     found: dict[str, Any] = {

@@ -198,7 +198,7 @@ class JitFunction(Generic[P, R]):
         return [k for k, t in enumerate(tensors) if id(t) in found and (key, k) not in self._unambiguous]
 
     def _capture(self, outcome: Outcome, walk: Walk, same: Sequence[int], args: Any, kwargs: Any) -> Any:
-        """What is kept of a trace."""
+        """The capture to keep of a trace."""
         return outcome.captured(walk, same)
 
     def _keep(self, key: Hashable, one: Any, objects: Sequence[Any]) -> None:
@@ -246,7 +246,7 @@ def _levels_to_user() -> int:
 
 
 def mode() -> tuple[Hashable, ...]:
-    """What a computation depends on beside its arguments and state: a part of a capture's key."""
+    """The settings that a computation depends on beside its arguments and state: a part of a capture's key."""
     modes = gradients_enabled(), autocast_dtype(), chosen_attention()
     return *modes, Tensor.training, config.device, config.default_dtype, config.check_indices
 

@@ -85,7 +85,7 @@ def _is_independent(pairs: Sequence[tuple[int, int]]) -> bool:
 
 
 class Looks:
-    """What a function did at several sizes: two between the bounds, those near them, and last those of the call."""
+    """Outcomes of a function at several sizes: two between the bounds, those near them, and last those of the call."""
 
     def __init__(self, variables: Sequence[Variable], sizes: tuple[int, ...]) -> None:
         self.variables, self.sizes = variables, sizes
@@ -94,7 +94,7 @@ class Looks:
         self.bounds = [(max(LEAST, one.least), one.most) for one in variables]
 
     def add(self, point: tuple[int, ...], outcome: Outcome) -> None:
-        """What it did at these sizes."""
+        """Adds the outcome at these sizes."""
         self.points.append(point)
         self.outcomes.append(outcome)
 
@@ -197,7 +197,7 @@ def filled(tree: Any, sizes: Sequence[int]) -> Any:
 
 
 class Computation:
-    """What is computed on one device, at all sizes."""
+    """The computation on one device, at all sizes."""
 
     def __init__(self, looks: Looks, device: str) -> None:
         """Raises DifferentError where the looks are not one computation."""
@@ -304,7 +304,7 @@ def _where(outcome: Outcome, number: int) -> int | tuple[str, int]:
 
 
 def _fixed(outcome: Outcome) -> Any:
-    """What has to be the same in all looks."""
+    """The parts of an outcome that have to be the same in all looks, by what they are called in messages."""
     return {
         "results": [tuple(output)[1:] for output in outcome.outputs],
         "views": [

@@ -31,7 +31,7 @@ FindPlan: TypeAlias = Callable[[Sequence[UOp], str], Found]
 
 
 class Outcome:
-    """What a function did, as a trace tells, and what it gave: the only part of the list `box`."""
+    """The effects of a traced call on tensors, and its result: the only part of the list `box`."""
 
     def __init__(self, trace: Trace, box: list[Any], arguments: Sequence[TensorCore]) -> None:
         self.trace, self.arguments = trace, arguments
@@ -142,7 +142,7 @@ class Outcome:
         return found
 
     def captured(self, walk: Walk, same: Sequence[int], find: FindPlan | None = None) -> Captured:
-        """What is kept; walk: over what the function could reach before the call."""
+        """The capture to keep; walk: over what the function could reach before the call."""
         return Captured(
             [self._computation(*its, device, find) for device, its in self.parts().items()],
             self.outputs,
@@ -174,7 +174,7 @@ class Outcome:
         sources = tuple(
             Source("constant", buffer) if id(buffer) in own_buffers else self.source(buffer.id) for buffer in buffers
         )
-        # What each input may give its memory to: arguments are somebody else's.
+        # The outputs that inputs may give their memory to: arguments are somebody else's.
         heirs = {("tensor", write.tensor): write.output for write in self.writes if write.tensor >= len(self.arguments)}
         heirs.update({("gradient", write.tensor): write.output for write in self.gradients})
         places: dict[int | None, int] = {output: place for place, output in enumerate(numbers)}
@@ -193,7 +193,7 @@ class Outcome:
         return number
 
     def source(self, number: int) -> Source:
-        """What the buffer of a number stands for. Raises CaptureError where nothing holds it any more."""
+        """The source whose values the buffer of a number has. Raises CaptureError where nothing holds it any more."""
         number = self._original(number)  # of a leaf that is a view: the same values under another number
         named = self.trace.named.get(number)
         if named is None:

@@ -146,7 +146,7 @@ class Walk:
         return step.take in (_cell, _global) or (step.take in _NAMING and step.key in names and step.key != "_training")
 
     def items(self) -> list[tuple[int, Any]]:
-        """What was looked into, by the steps that lead to it."""
+        """The objects that were looked into, each with the number of the step that leads to it."""
         return list(self._items.items())
 
     def item(self, place: int) -> Any:
@@ -167,7 +167,7 @@ class Walk:
 
 
 def _parts(item: Any) -> Iterator[tuple[Any, Any, str, Any]]:
-    """What an object holds: how to take it, by which key, its name, and the part."""
+    """The parts of an object: for each how to take it, by which key, its name, and the part."""
     if isinstance(item, types.FunctionType):
         yield from _parts_of_function(item)
     elif isinstance(item, types.MethodType):
@@ -268,7 +268,7 @@ class Paths:
         )
 
     def _present(self, roots: Sequence[Any]) -> list[Any]:
-        """What the steps lead to, as far as they can be taken."""
+        """The values that the steps lead to, as far as they can be taken."""
         values: list[Any] = []
         for above, take, key in self._steps:
             try:

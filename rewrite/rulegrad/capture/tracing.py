@@ -92,7 +92,7 @@ class _Before(NamedTuple):
 
 
 class Trace:
-    """What a function did to tensors. Used as a context: inside it the function runs."""
+    """A record of the tensors that a function reads and writes. Used as a context: inside it the function runs."""
 
     def __init__(self, arguments: Sequence[TensorCore], like: Trace | None = None) -> None:
         """like: a trace of the same function, whose `each_call`s serve for this one, too."""
@@ -196,7 +196,7 @@ class Trace:
                 self.gradient_kinds[id(tensor)] = kind_of(gradient)
 
     def _keep_grad(self, tensor: TensorCore) -> None:
-        """What the gradient was, before it is set: a function that only sets it does not depend on it."""
+        """Keeps the gradient as it is before it is set: a function that only sets it does not depend on it."""
         if id(tensor) not in self._grads_before:
             self.known[id(tensor)] = tensor
             self._grads_before[id(tensor)] = _GRAD.__get__(tensor)

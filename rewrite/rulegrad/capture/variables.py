@@ -69,7 +69,7 @@ class Slot(NamedTuple):
 
 
 class Parameters:
-    """What is declared of the parameters of a function; all of it varies where nothing is."""
+    """The variables that are declared for a function's parameters; where none are, all sizes and integers vary."""
 
     def __init__(self, function: Callable[..., Any], dynamic: Mapping[str, Declared] | bool) -> None:
         """Raises CaptureError for something other than declarations, and for parameters that the function lacks."""

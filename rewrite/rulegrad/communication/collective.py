@@ -138,7 +138,7 @@ def place_of(mesh: tuple[int, ...], axes: tuple[int, ...], rank: int) -> tuple[t
 
 
 def _problem_of_group(of: Collective) -> str:
-    """What is wrong with the kind, the mesh or the axes; "" if nothing."""
+    """The problem with the kind, the mesh or the axes; "" if there is none."""
     if of.kind not in KINDS:
         return "there is no such collective; there are " + ", ".join(KINDS)
     if not of.mesh or any(size < 1 for size in of.mesh):
@@ -149,7 +149,7 @@ def _problem_of_group(of: Collective) -> str:
 
 
 def _problem_of_values(of: Collective) -> str:
-    """What is wrong with the operation, the number or the type of elements; "" if nothing."""
+    """The problem with the operation, or with the number or the type of elements; "" if there is none."""
     dtype = DType(of.dtype)
     if dtype.kind in ("void", "index"):
         return f"values of type {dtype} are not in memory"

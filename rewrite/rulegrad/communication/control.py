@@ -51,7 +51,7 @@ class Control:
                 self.failed.setdefault(rank, time.monotonic())
 
     def ask(self, lock: Any) -> dict[int, str]:
-        """What each rank waits for; asks all others, and waits a while for their answers."""
+        """The state of each rank, such as what it waits for; asks all others, and waits a while for their answers."""
         with lock:
             self._states = {}
             self.tell("what?")

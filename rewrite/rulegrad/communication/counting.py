@@ -14,7 +14,7 @@ class Count(NamedTuple):
 
     calls: int
     bytes: int
-    """What one rank sends in them, by the textbook (`Collective.bytes_sent`)."""
+    """The bytes that one rank sends in them, by the textbook (`Collective.bytes_sent`)."""
     seconds: float
     """The time in which the plans of tensors on a mesh did nothing else than start them and wait for them."""
 
@@ -24,7 +24,7 @@ _lock = forks.lock()
 
 
 def tally_of(collective: Collective) -> Tally:
-    """What counts the collectives that are like this one.
+    """The tally that counts the collectives that are like this one.
 
     >>> tally_of(Collective("all_gather", (1,), (0,), "", 5, "int8")).calls
     0

@@ -84,7 +84,7 @@ def started_ranks(environment: Mapping[str, str]) -> int:
 
 
 def identity() -> str:
-    """What must be the same on all ranks, a line each: rulegrad, Python, rules, device, settings."""
+    """The text that must be the same on all ranks, a line each: rulegrad, Python, rules, device, settings."""
     return "\n".join(
         (
             f"rulegrad {__version__}",

@@ -29,7 +29,7 @@ _PLACES: Final = 64  # bytes between places in an exchange's memory
 
 @dataclass(frozen=True)
 class About:
-    """What an exchange is, for messages and for those who wait for it."""
+    """The description of an exchange, for messages and for those who wait for it."""
 
     collective: Collective
     turn: int  # how many like it are before it in its program
@@ -148,7 +148,7 @@ class Exchanges:
 
 
 def _shown(of: Collective) -> str:
-    """What neighbours are told: an exchange does not meet a collective that is started once."""
+    """The text that neighbours compare: an exchange does not meet a collective that is started once."""
     return f"{of!r}, of a program"
 
 

@@ -34,7 +34,7 @@ def world_of(device: str) -> World:
 
 
 def part_of(array: np.ndarray[Any, Any], parts: Parts, rank: int) -> np.ndarray[Any, Any]:
-    """What a rank has of an array, with zeros behind its end.
+    """The part of an array that a rank has, with zeros behind its end.
 
     >>> part_of(np.arange(5), Parts((5,), (2,), (0,)), 1)
     array([3, 4, 0])

@@ -249,7 +249,7 @@ class MpiWorld:
         self.fail(CommunicationError(f"{work.text}: {why}{states}"))
 
     def state(self) -> str:
-        """What this rank waits for, or where it is, as others are told."""
+        """The state of this rank for the others: what it waits for, and where it is."""
         place = place_of_main_thread()
         at = f", at {place}" if place else ""
         if self._exchanges is not None and self._exchanges.waits_for is not None:

@@ -45,7 +45,7 @@ class World(Protocol):
 
 
 def bytes_of_all(ranks: World, own: bytes) -> list[bytes]:
-    """What each rank of a process of its own gives, in their order: as many bytes on all. All ranks call it."""
+    """The bytes that all ranks give, in their order, as many on each. Ranks are processes; all of them call it."""
     found = np.empty(ranks.size * len(own), np.uint8)
     step = Collective("all_gather", (ranks.size,), (0,), "", len(own), "uint8")
     ranks.start(step, [np.frombuffer(own, np.uint8).copy()], [found]).wait()

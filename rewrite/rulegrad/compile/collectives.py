@@ -75,7 +75,7 @@ def _world(device: str) -> World:
 
 
 def _carrier(members: Sequence[Communication]) -> Carrier | None:
-    """What carries collectives between the memories of GPUs; None where they go through the host."""
+    """The carrier of collectives between the memories of GPUs; None where they go through the host."""
     from rulegrad.communication.carriers import carrier_of  # late: few programs have tensors on a mesh
     from rulegrad.communication.nccl import is_carried  # late: likewise
 
@@ -84,7 +84,7 @@ def _carrier(members: Sequence[Communication]) -> Carrier | None:
 
 
 class Arrays(NamedTuple):
-    """What a collective sends and receives: arrays, and the memory that the results are copied to, with its device."""
+    """The arrays that a collective sends and receives, and the memory that results are copied to, with its device."""
 
     sources: list[np.ndarray[Any, Any]]
     results: list[np.ndarray[Any, Any]]
@@ -211,7 +211,7 @@ def is_communication(step: Step) -> bool:
 
 
 def keeping_sources(steps: Sequence[Step], uses: Sequence[Use]) -> list[Use]:
-    """What each step uses, where the source of a collective is in use until its result is: it is under way meanwhile.
+    """The uses of each step, where the source of a collective is in use until its result is: it is under way meanwhile.
 
     Otherwise a kernel in between, whose result had the memory of the source, would have to wait for the collective.
     """
@@ -228,7 +228,7 @@ def keeping_sources(steps: Sequence[Step], uses: Sequence[Use]) -> list[Use]:
 def with_communication(
     steps: Sequence[Step], kernels: Sequence[Kernel], executables: Sequence[Executable], device: str
 ) -> tuple[list[Kernel], list[Executable]]:
-    """What each step launches, where those that communicate are not kernels of the device."""
+    """The kernel and the executable of each step, where those that communicate are not kernels of the device."""
     waiting = iter(zip(kernels, executables, strict=True))
     found: list[Kernel] = []
     launched: list[Executable] = []
@@ -319,7 +319,7 @@ class _Order:
 
 
 def in_order(launches: Sequence[Launch], buffers: Sequence[int]) -> list[Item]:
-    """What a plan that communicates does, in order. buffers: for each buffer of the plan the number of its memory."""
+    """Kernels, starts and waits of collectives, in order. buffers: for each of the plan's the number of its memory."""
     return _Order(launches, buffers).items
 
 

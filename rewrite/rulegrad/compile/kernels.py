@@ -365,7 +365,7 @@ def _size_parameters(facts: engine.TargetFacts, slots: int, sizes: int) -> list[
 
 
 def _defined_once(text: str) -> str:
-    """What a matrix instruction is called by; several kernels that are compiled together may define it."""
+    """The definition of a matrix instruction's function; several kernels that are compiled together may have it."""
     guard = f"DEFINED_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     return f"#ifndef {guard}\n#define {guard}\n{text}\n#endif\n"
 

@@ -120,7 +120,7 @@ class Plan:
         return found
 
     def variants(self) -> list[Prepared]:
-        """What was prepared so far."""
+        """The variants that were prepared so far."""
         return list(self._prepared.values())
 
     def built(self) -> Plan:
@@ -226,7 +226,7 @@ class Plan:
         return blocks
 
     def items(self, prepared: Prepared) -> list[Item]:
-        """What it does in order where it communicates; memory is numbered: inputs, then blocks, then the flags."""
+        """Kernels, starts and waits of collectives, in order; memory is numbered: inputs, blocks, then the flags."""
         first = self.schedule.inputs
         places = [first + k if not isinstance(block, int) else block for k, block in enumerate(prepared.blocks)]
         memory = [*range(first), *(places[k] for k in prepared.memory.block_of), first + len(prepared.blocks)]

@@ -38,7 +38,7 @@ def asks_for_own_number(number: int) -> UOp | None:
 
 
 class Local(NamedTuple):
-    """What each device computes of a graph with numbered buffers."""
+    """The computation of each device for a graph with numbered buffers."""
 
     graph: UOp
     inputs: tuple[
@@ -73,7 +73,7 @@ def localize(graph: UOp, device: str, target: str) -> Local:
 
 
 def local_graph(graph: UOp, target: str) -> tuple[UOp, list[UOp], tuple[Parts | None, ...]]:
-    """What each device computes of a SINK of tensors, on a mesh that need not be there.
+    """The graph that each device computes of a SINK of tensors, on a mesh that need not be there.
 
     With what its parameters stand for, by slot: parameters of `graph`, and the device's own numbers (COORDINATE); and
     how the results lie on the mesh.

@@ -49,7 +49,7 @@ def default_convert(data: Any) -> Any:
 
 
 def convert_on_host(data: Any) -> Any:
-    """What `default_convert` gives, with arrays on the host in the place of tensors."""
+    """The result of `default_convert`, with arrays on the host in the place of tensors."""
     if isinstance(data, (np.ndarray, np.generic)):
         return data if np.asarray(data).dtype.kind in "USO" else HostArray(np.asarray(data))
     if isinstance(data, (Mapping, list, tuple)):
@@ -58,7 +58,7 @@ def convert_on_host(data: Any) -> Any:
 
 
 def collate_on_host(batch: Sequence[Any]) -> Any:
-    """What `default_collate` gives, with arrays on the host in the place of tensors."""
+    """The result of `default_collate`, with arrays on the host in the place of tensors."""
     first = batch[0]
     if isinstance(first, (str, bytes)):
         return list(batch)

@@ -67,7 +67,7 @@ class _Drawing(Sampler[int]):
         return iter(self._order(np.random.default_rng(self._key)))
 
     def state_dict(self) -> dict[str, Any]:
-        """What makes the order of the last epoch; `load_state_dict` gives the next epoch this order.
+        """The state that makes the order of the last epoch; `load_state_dict` gives the next epoch this order.
 
         >>> from rulegrad.data import RandomSampler
         >>> sampler = RandomSampler(range(100))

@@ -29,7 +29,7 @@ _PATIENCE: Final = 5.0
 
 @dataclass(frozen=True)
 class _Failure:
-    """What a process raised: the exception where it can be sent, and its traceback."""
+    """An error that a process raised: the exception where it can be sent, and its traceback."""
 
     exception: BaseException | None
     traceback: str

@@ -166,7 +166,7 @@ def _writers(parts: Parts) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
 
 
 def _pieces(tensors: list[Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """What this process writes: pieces by the number of the tensor, and that of the rank."""
+    """The pieces that this process writes, by the number of the tensor, and that of the rank."""
     for number, tensor in enumerate(tensors):
         parts, own = parts_of(tensor), world_of(tensor.device).local
         if parts is None:

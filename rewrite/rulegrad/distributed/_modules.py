@@ -141,7 +141,7 @@ class FullySharded(Module):
         self._mesh = mesh
 
     def forward(self, *arguments: Any, **named: Any) -> Any:
-        """What the module computes, with all of each of its parameters."""
+        """The result of the module, computed with all of each of its parameters."""
         own = [(layer, name) for layer in self.module.modules() for name, _ in layer.named_parameters(recurse=False)]
         kept = [(layer, name, getattr(layer, name)) for layer, name in own]
         try:

@@ -63,7 +63,7 @@ class Pipeline(Module):
         return {EVERY: self._blocks}
 
     def forward(self, x: Tensor, *shared: Any) -> Tensor:
-        """What the blocks compute of x, (batch, …), each of the last one's result.
+        """The result of the blocks, one after the other, for x of shape (batch, …).
 
         shared: other arguments, which each block gets as they are: a mask, tables. Raises ShapeError for a batch that
         is not a multiple of the number of micro-batches, and where a block changes the shape.
@@ -96,12 +96,12 @@ class Pipeline(Module):
         return joined
 
     def _joined(self, place: Tensor, *results: Tensor) -> Tensor:
-        """What the last stage made in some ticks, as rows in the order of those of the batch."""
+        """The results of the last stage in some ticks, as rows in the order of those of the batch."""
         every = Tensor.stack(*results, axis=2).flatten(1, 2)
         return place.equal(self._stages - 1).where(every, 0).sum(0, dtype=every.dtype)
 
     def _tick(self, state: Tensor, *shared: Any) -> Tensor:
-        """What all stages compute of their elements."""
+        """The next state: each stage applied to its own element of the state."""
         found = [place for place in _places(self._blocks) if place.path in self._paths]
         per_stage = self._count // self._stages
         given = [one.tensor.reshape(self._stages, per_stage, *one.tensor.shape[1:]) for one in found]
@@ -261,7 +261,7 @@ def _check_equal(blocks: list[Module]) -> None:
 
 
 def _described(item: Any, path: str, seen: dict[int, str]) -> Iterator[tuple[str, Any]]:
-    """What a block is, by path. Of tensors not the values, but which places hold the same one."""
+    """The parts of a block, by path. Of tensors not the values, but which places hold the same one."""
     if isinstance(item, Tensor):
         same = seen.setdefault(id(item), path)
         yield path, ("a tensor", item.shape, str(item.dtype), item.requires_grad, same)

@@ -116,7 +116,7 @@ def _measured(text: str, path: str) -> syntax.File:
 
 
 def target_declaration(sources: Sources, name: str) -> syntax.Target:
-    """What rule files say of a target and its features, all that compiling for it needs. Raises RuleError."""
+    """The declaration of a target with its features, all that compiling for it needs. Raises RuleError."""
     return targets.find(sources.declarations(), name)
 
 
@@ -137,7 +137,7 @@ def target(sources: Sources, name: str) -> bytes:
 
 
 def summary(sources: Sources) -> bytes:
-    """What the files declare, by name: see `engine.summary`."""
+    """The declarations of the files, by name: see `engine.summary`."""
     found: dict[str, dict[str, Any]] = {"pipelines": {}, "targets": {}, "externs": {}, "passes": {}, "ops": {}}
     for one in targets.examples(sources.declarations()):
         found["targets"][one.name] = _target_facts(sources, one)

@@ -14,7 +14,7 @@ _PLAIN: Final = (str, int, float, bool, type(None))
 
 
 def name(kind: str, *arguments: object) -> str:
-    """What an entry is called: its kind, and the arguments that it was made with.
+    """The name of an entry: its kind, and the arguments that it was made with.
 
     >>> name("program", "numpy", False, None)
     'program numpy False None'

@@ -68,7 +68,7 @@ def loaded() -> Loaded:
 
 
 def _as_before(files: Sources) -> Loaded:
-    """What is known of files that were in force a short while ago, under the same settings."""
+    """The data kept of these files if they were in force a short while ago, under the same settings; else new."""
     key = (files.key, config.rules_off, config.rules_order, bool(config.rules_strict))
     found = _recent[key] = _recent.pop(key) if key in _recent else Loaded(files)
     if len(_recent) > _MOST_RECENT:
@@ -148,7 +148,7 @@ def rules() -> dict[str, RuleFacts]:
 
 
 def evaluated() -> dict[str, Evaluated]:
-    """What each op's `eval` and `identity` lines say, by its name."""
+    """The `eval` and `identity` lines of each op, by its name."""
     return {name: Evaluated(*facts) for name, facts in kept.from_bytes(_cached("evaluated")).items()}
 
 

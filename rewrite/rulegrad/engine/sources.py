@@ -204,7 +204,7 @@ def _read(path: Path) -> str:
 
 
 def _stamp(path: Path) -> str:
-    """What changes when a file is written or another one takes its place, however soon."""
+    """A stamp that changes when a file is written or another one takes its place, however soon."""
     try:
         found = path.stat()
     except OSError as error:
@@ -248,5 +248,5 @@ def _compiler_files() -> list[Path]:
 
 
 def _instructions() -> tuple[object, ...]:
-    """What compiled rules take from the engine."""
+    """The engine's opcodes, operators and limits that compiled rules are made for."""
     return _core.OPCODES, _core.BINARY_OPERATORS, _core.UNARY_OPERATORS, _core.MOST_PARAMETERS

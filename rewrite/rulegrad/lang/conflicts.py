@@ -66,7 +66,7 @@ def _of_rules(file: syntax.File) -> Iterator[_Claim]:
 
 
 def _of_pass(declaration: syntax.Pass) -> Iterator[_Claim]:
-    """What a pass says besides its rules."""
+    """The claims of a pass besides those of its rules."""
     entries: list[tuple[str, str, object, syntax.Span]] = []
     entries += [("priority", priority_key(p), p.value, p.span) for p in declaration.priorities]
     entries += [("prefix", op, text, declaration.span) for op, text in declaration.prefixes]
@@ -100,7 +100,7 @@ def _of_target(declaration: syntax.Target) -> Iterator[_Claim]:
 
 
 def _of_steps(file: syntax.File, files: Sequence[syntax.File]) -> Iterator[_Claim]:
-    """What a file does with the steps of pipelines.
+    """The claims of a file about the steps of pipelines.
 
     Within one file, what is put in at one place keeps the order of its lines, and a step that is taken out may say
     where something else goes in: these are claims of the whole file.

@@ -159,7 +159,7 @@ class Diagnostic:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """What `--json` prints; lines and columns count from 1."""
+        """The dict that `--json` prints; lines and columns count from 1."""
         return {
             "code": self.code,
             "severity": self.severity,

@@ -7,7 +7,7 @@ from rulegrad.lang.terms import Evaluated, Term
 
 
 def evaluated(op: syntax.OpDeclaration) -> Evaluated:
-    """What a declaration says of the op's values.
+    """The evaluator and the identity that a declaration gives an op, as terms.
 
     >>> from rulegrad.lang.parser import parse_file
     >>> text = "op RELU(a: T) -> T where T: Float\\n    eval a if a > 0 else 0.0\\n"

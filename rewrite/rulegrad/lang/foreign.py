@@ -34,7 +34,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def hint_for(line: str, column: int) -> str:
-    """What to write instead of what stands at or just before a column of a line; "" where nothing is known.
+    """A hint for a foreign spelling at or just before a column of a line; "" where nothing is known.
 
     >>> hint_for("if a && b", 6), hint_for("if a and b", 5)
     ('write `and`', '')

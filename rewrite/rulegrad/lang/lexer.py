@@ -213,7 +213,7 @@ class _Lexer:
 
 
 def number_problem(text: str) -> str:
-    """What is wrong with a number token, or ""."""
+    """The problem with a number token, or ""."""
     if not _NUMBER_SHAPE.fullmatch(text):
         return f"`{text}` is not a number; a name cannot start with a digit"
     if len(text) > _MAX_NUMBER_LENGTH or number_value(text) == float("inf"):

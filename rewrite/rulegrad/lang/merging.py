@@ -138,7 +138,7 @@ def _extended_pass(ours: syntax.Pass, theirs: syntax.Pass) -> syntax.Pass:
 
 
 def priority_key(priority: syntax.Priority) -> str:
-    """What a `priority` entry is about: the op with its attribute."""
+    """The subject of a `priority` entry: the op with its attributes."""
     values = [getattr(a.value, "value", getattr(a.value, "name", "")) for a in priority.attributes]
     return " ".join(map(str, (priority.op, *values)))
 

@@ -55,7 +55,7 @@ def used_module(file: syntax.File, use: syntax.Use) -> str:
 
 
 def own_names(file: syntax.File) -> dict[str, Own]:
-    """What a file declares for itself."""
+    """The declarations that are a file's own, by name."""
     return {d.name: d for d in file.declarations if isinstance(d, Own)}
 
 
@@ -115,7 +115,7 @@ class Renamed(NamedTuple):
 
 
 def renamed_files(files: Iterable[syntax.File]) -> list[Renamed]:
-    """What these files were changed to, as far as it is kept."""
+    """The renamed forms of these files, as far as they are kept."""
     wanted = set(map(id, files))
     return [Renamed(file, names, new) for (_, names), (file, new) in _renamed_files.items() if id(file) in wanted]
 

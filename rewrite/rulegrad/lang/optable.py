@@ -167,7 +167,7 @@ class OpTable:
         return self.dtype_classes.get(name)
 
     def resolve_generic(self, classes: tuple[str, ...]) -> tuple[str, frozenset[str]]:
-        """What a generic ranges over: ("op", names) or ("dtype", names); without a class, every dtype."""
+        """The set that a generic ranges over: ("op", names) or ("dtype", names); without a class, every dtype."""
         if not classes:
             return "dtype", frozenset(self.dtypes)
         if any(self.resolve_ops(name) is not None for name in classes):

@@ -151,7 +151,7 @@ class _Reader:
         return self.step.items[self.at] if self.at < len(self.step.items) else None
 
     def refuse(self, wanted: str, hint: str = "") -> NoReturn:
-        """What is written in place of what is wanted, or its lack."""
+        """Raises StepError for an item that is not what is wanted, or for a missing one."""
         item = self.item
         if item is None:
             span = self.step.items[-1].span

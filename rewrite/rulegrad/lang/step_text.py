@@ -70,7 +70,7 @@ class Form(NamedTuple):
         return attribute is not None and not attribute.required
 
     def problem(self) -> str:
-        """What is wrong with the text, or ""."""
+        """The problem with the text, or ""."""
         bad = next((m["other"] for m in _PIECE.finditer(self.text) if m["other"]), "")
         if bad:
             return f"`{bad}` is neither a word nor a field such as `{{loop}}`"

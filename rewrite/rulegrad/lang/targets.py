@@ -42,7 +42,7 @@ def find(declarations: Iterable[syntax.Declaration], name: str) -> syntax.Target
 def limits(
     declarations: Iterable[syntax.Declaration], target: syntax.Target | None, tested: bool = False
 ) -> dict[str, int]:
-    """What `limit("name")` gives for a target: its numbers, and the defaults of the other limits.
+    """The values of `limit("name")` for a target: its numbers, and the defaults of the other limits.
 
     tested: in place of the defaults, what test lines that name no target have.
 
@@ -60,7 +60,7 @@ def limits(
 
 
 def additions_to(base: str, declarations: Iterable[syntax.Declaration]) -> list[syntax.Target]:
-    """What the declarations say about features of the target `base`, in their order."""
+    """The declarations about features of the target `base`, in their order."""
     targets = (d for d in declarations if isinstance(d, syntax.Target))
     return [d for d in targets if d.features and d.name.split("+")[0] == base]
 

@@ -24,7 +24,7 @@ def part_names(kind: type[Expression]) -> tuple[str, ...]:
 
 
 def _inside_of(kind: type[Expression]) -> Callable[[Any], tuple[object, ...]]:
-    """What gives those parts of a kind of expression that may hold others."""
+    """A function that gives those parts of a kind of expression that may hold others."""
     fields = [f for f in dataclasses.fields(kind) if f.name != "span"]
     names = [f.name for f in fields if not _PLAIN.issuperset(re.findall(r"\w+", str(f.type)))]
     found: Any = attrgetter(*names) if names else None

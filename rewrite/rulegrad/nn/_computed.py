@@ -57,7 +57,7 @@ def require_tensor(module: Module, name: str, operation: str) -> Any:
 
 
 def read_only(module: Module, name: str, value: Any) -> None:
-    """What setting an attribute does whose tensors cannot be found from a value."""
+    """The setter of an attribute whose tensors cannot be found from a value: it raises ModuleError."""
     raise ModuleError(
         f"{type(module).__name__}.{name} is computed whenever it is read; change the tensors that it is computed from"
     )

@@ -218,7 +218,7 @@ class Module(Hooked, walking.Walked):
                 yield (f"{prefix}.{path}" if prefix else path), cast("Tensor", empty)
 
     def _uninitialized(self) -> Iterator[tuple[str, UninitializedParameter]]:
-        """What stands for tensors of lazy layers that no input has reached."""
+        """The placeholders, by path, for tensors of lazy layers that no input has reached."""
         for path, module in self.named_modules():
             for name, part in vars(module).items():
                 if isinstance(part, UninitializedParameter):

@@ -73,7 +73,7 @@ def _places(item: Any, path: str, above: list[Any]) -> Iterator[Place]:
 
 
 def _putter(item: Any, name: Any) -> Callable[[Any], None]:
-    """What puts another object into the place of a part."""
+    """A function that puts another object into the place of a part."""
 
     def put(new: Any) -> None:
         if isinstance(item, (dict, list)):

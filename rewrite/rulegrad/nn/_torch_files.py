@@ -79,7 +79,7 @@ class _Archive(TorchFile):
         return self.archive.read(entry)
 
     def load(self) -> Any:
-        """What was given to `torch.save`; the state dict, if that was `torch.jit.save`."""
+        """The object that was given to `torch.save`; the state dict, if that was `torch.jit.save`."""
         names = self.constructors()
         code = self.folder + "code/"
         for entry in self.archive.namelist():

@@ -41,7 +41,7 @@ class LegacyFile(TorchFile):
         self._storages: dict[str, np.ndarray[Any, Any]] = {}
 
     def load(self) -> Any:
-        """What was given to `torch.save`."""
+        """The object that was given to `torch.save`."""
         if self.unpickle(self._file) != _MAGIC:
             raise self.damaged("it does not begin with PyTorch's magic number")
         version = self.unpickle(self._file)

@@ -46,7 +46,7 @@ class ScriptModule(Built):
 
 
 def constructors_of(module: str, code: str) -> dict[Name, Callable[..., Any]]:
-    """What the names of the classes in an entry make. module: the entry's path with dots, as pickles name it.
+    """Constructors for the classes in an entry, by name. module: the entry's path with dots, as pickles name it.
 
     >>> code = 'class Linear(Module):\\n  __parameters__ = ["weight", ]\\n  __buffers__ = []\\n'
     >>> made = constructors_of("__torch__.torch.nn.modules.linear", code)

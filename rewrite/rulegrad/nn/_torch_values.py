@@ -52,7 +52,7 @@ class TorchFile(ABC):
 
     @abstractmethod
     def load(self) -> Any:
-        """What was given to `torch.save`."""
+        """The object that was given to `torch.save`."""
 
     @abstractmethod
     def storage(self, key: str, dtype: str) -> np.ndarray[Any, Any]:
@@ -76,7 +76,7 @@ class TorchFile(ABC):
         return FileError(f"{self.path} is damaged: {what}")
 
     def constructors(self) -> dict[Name, Callable[..., Any]]:
-        """What the names in a pickle make."""
+        """Constructors for the names in a pickle."""
         return {
             Name("torch", "Size"): tuple,
             Name("torch", "device"): lambda *parts: ":".join(map(str, parts)),

@@ -30,7 +30,7 @@ _buffers: dict[int, tuple[weakref.ref[Tensor], bool]] = {}
 
 
 def buffer_kind(tensor: Tensor) -> Literal["buffer", "temporary"] | None:
-    """What the tensor is for, if it is a `Buffer`."""
+    """Whether a `Buffer` is persistent ("buffer") or not ("temporary"); None for other tensors."""
     reference, persistent = _buffers.get(id(tensor), (None, False))
     if reference is None or reference() is not tensor:
         return None

@@ -39,7 +39,7 @@ def loop(call: Call, most: Value, condition: Value, *state: Value, body: Graph) 
 
 
 def _nothing(kind: Any) -> Value:
-    """What a loop without a step collects: no element, of the type that its body declares; sizes not said are 0."""
+    """The empty result of a loop without a step, of the type that its body declares; sizes not said are 0."""
     tensor = kind.tensor_type
     dtype = package().helper.tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else np.float32
     return np.zeros((0, *(one.dim_value for one in tensor.shape.dim)), dtype)

@@ -17,7 +17,7 @@ from rulegrad.ir import UOp
 
 
 class Writer(Protocol):
-    """What rows write with."""
+    """The interface by which rows write nodes and constants."""
 
     def node(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
         """Adds a node with one output, whose name is returned."""

@@ -262,7 +262,7 @@ def _supported(domain: str) -> str:
 
 
 class Opsets:
-    """What nodes need to know of the model: versions by domain, its functions, the folder of external data."""
+    """Properties of the model that nodes need: versions by domain, its functions, the folder of external data."""
 
     def __init__(self, imports: Iterable[Any], functions: dict[tuple[str, str], Any], folder: str) -> None:
         self.versions = {"" if one.domain == "ai.onnx" else one.domain: one.version for one in imports}

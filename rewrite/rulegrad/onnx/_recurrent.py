@@ -30,7 +30,7 @@ Step = Callable[[Tensor, State], State]
 
 
 class Layer:
-    """What the three kinds share: attributes, directions, lengths."""
+    """The common part of the three kinds of layers: attributes, directions, lengths."""
 
     def __init__(self, call: Call, defaults: list[str], options: dict[str, Any]) -> None:
         self.call, self.options = call, options

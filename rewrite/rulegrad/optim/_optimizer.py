@@ -409,7 +409,7 @@ class Optimizer(Walked):
     def _restored(
         self, number: int, parameter: Tensor, values: Mapping[str, Any]
     ) -> tuple[dict[str, float], dict[str, Tensor]]:
-        """What a parameter shares with others, such as the steps that it has made, and the tensors of its state."""
+        """Numbers that a parameter shares with others, such as the steps that it has made, and its state's tensors."""
         found: dict[str, Any] = {}
         if type(self).step is not Optimizer.step:  # its state is what its own step makes of it
             return {}, {name: Tensor(v) if isinstance(v, Tensor) else v for name, v in values.items()}

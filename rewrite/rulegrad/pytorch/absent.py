@@ -29,7 +29,7 @@ class TensorType:
 
 
 class PyTorchFileReader:
-    """What reads PyTorch's files there: nothing is one; `rulegrad.load` reads them."""
+    """The reader of PyTorch's files there: nothing is one; `rulegrad.load` reads them."""
 
 
 class TypedStorage:

@@ -29,7 +29,7 @@ Variable = Tensor
 
 
 class Context:
-    """What `forward` leaves for `backward`: saved tensors, and any attributes."""
+    """The data that `forward` leaves for `backward`: saved tensors, and any attributes."""
 
     needs_input_grad: tuple[bool, ...] = ()
     saved_tensors: tuple[Any, ...] = ()

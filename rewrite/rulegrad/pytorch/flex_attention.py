@@ -50,14 +50,14 @@ class BlockMask:
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` returns besides: the logarithm of the sum of exponentials, the largest scores."""
+    """Further results asked of `flex_attention`: the logarithm of the sum of exponentials, the largest scores."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was asked for; None for the others."""
+    """The further results that were asked for; None for the others."""
 
     lse: Tensor | None
     max_scores: Tensor | None

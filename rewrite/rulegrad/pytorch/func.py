@@ -66,7 +66,7 @@ def _replaced(module: Module, tensors: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _place(module: Module, path: str) -> tuple[Any, Any]:
-    """What holds the tensor of a path, and under which name or number."""
+    """The container of a path's tensor, and the name or number under which it is there."""
     parts: Any = module
     *above, last = path.split(".")
     for name in above:

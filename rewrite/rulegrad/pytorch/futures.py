@@ -46,7 +46,7 @@ class Future:
         self._future.add_done_callback(lambda _: callback(self))
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """What a function will make of it."""
+        """The future of the result of `callback`, which is called with this one once it is done."""
         found = Future()
 
         def go_on(one: Future) -> None:

@@ -137,7 +137,7 @@ class _Packet:
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What `torch.NAME` gives. Raises ConfigError where there is none."""
+        """The result of `torch.NAME`. Raises ConfigError where there is none."""
         names = sys.modules["rulegrad"]
         function = getattr(names, self._name, None) or getattr(names.Tensor, self._name, None)
         if function is None:

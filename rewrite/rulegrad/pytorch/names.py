@@ -273,7 +273,7 @@ _VALUES: Final[dict[str, Any]] = {
 
 
 def find(name: str) -> Any:
-    """What `torch` has under this name. Raises AttributeError.
+    """The value of a name of `torch`. Raises AttributeError.
 
     >>> find("cat")([Tensor([1]), Tensor([2])]).tolist(), find("long") == "int64"
     ([1, 2], True)

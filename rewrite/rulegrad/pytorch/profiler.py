@@ -37,7 +37,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profile does in a step: nothing, nothing yet, record, or record and hand over what it has."""
+    """The action of a profile in a step: nothing, nothing yet, record, or record and hand over what it has."""
 
     NONE = 0
     WARMUP = 1
@@ -65,7 +65,7 @@ def kineto_available() -> bool:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """What a profile does in each step: after `skip_first` steps turns of `wait`, `warmup` and `active` ones.
+    """The actions of a profile by step: after `skip_first` steps turns of `wait`, `warmup` and `active` ones.
 
     repeat: how many turns, 0 for all. skip_first_wait: other than 0 leaves `wait` of the first turn out.
 
@@ -98,7 +98,7 @@ def _default_schedule_fn(_: int) -> ProfilerAction:
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """What `on_trace_ready` takes: writes each timeline to a file of its own in a directory.
+    """A function for `on_trace_ready`: writes each timeline to a file of its own in a directory.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -234,22 +234,22 @@ class profile:  # noqa: N801  (PyTorch's name)
         self.stop()
 
     def _found(self) -> Profile:
-        """What was recorded last. Raises ConfigError before anything was."""
+        """The profile that was recorded last. Raises ConfigError before anything was."""
         if self.profiler is None:
             raise ConfigError("profile: nothing was recorded yet; ask after the block, or after a step that records")
         return self.profiler
 
     def events(self) -> EventList:
-        """What ran, in the order of its beginning."""
+        """The events, in the order of their beginning."""
         return events_of(self._found().spans())
 
     @property
     def function_events(self) -> EventList:
-        """What ran: `events()`."""
+        """The events: `events()`."""
         return self.events()
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **_: Any) -> EventList:
-        """What ran, all of one name together. Its `table(sort_by=…, row_limit=…)` is for people."""
+        """The events, all of one name together. Its `table(sort_by=…, row_limit=…)` is for people."""
         return averages(self.events())
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **_: Any) -> str:

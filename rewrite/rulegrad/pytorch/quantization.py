@@ -50,7 +50,7 @@ class QuantWrapper(Module):
         self.module = module
 
     def forward(self, x: Tensor) -> Any:
-        """What the model makes of a tensor."""
+        """The result of the model for a tensor."""
         return self.dequant(self.module(self.quant(x)))
 
 

@@ -1,4 +1,4 @@
-"""What `torch.onnx` has for packages that say how an operation of theirs is written: names, which register nothing.
+"""Names of `torch.onnx` by which packages say how an operation of theirs is written; they register nothing.
 
 `rulegrad.onnx.export` writes what a captured function computes, operation by operation, so no operation of a package
 is left that somebody would have to write. Packages register theirs when they are imported, as torchvision does.
@@ -47,7 +47,7 @@ class TensorProtoDataType(enum.IntEnum):
 
 
 class TrainingMode(enum.Enum):
-    """What PyTorch's `export` does with a model that trains; `rulegrad.onnx.export` writes it as it is."""
+    """Modes of PyTorch's `export` for a model that trains; `rulegrad.onnx.export` writes it as it is."""
 
     EVAL = 0
     PRESERVE = 1
@@ -55,7 +55,7 @@ class TrainingMode(enum.Enum):
 
 
 class OperatorExportTypes(enum.Enum):
-    """What PyTorch's `export` does with operations of its own; `rulegrad.onnx.export` writes ONNX's."""
+    """Ways in which PyTorch's `export` writes its own operations; `rulegrad.onnx.export` writes ONNX's."""
 
     ONNX = 0
     ONNX_ATEN = 1

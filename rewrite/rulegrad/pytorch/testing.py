@@ -51,7 +51,7 @@ def assert_close(
 
 
 def _problem(actual: Any, expected: Any, checks: Mapping[str, bool], allowed: Any, equal_nan: bool) -> str:
-    """What the first difference is; "" where there is none."""
+    """The first difference; "" where there is none."""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if set(actual) != set(expected):
             return f"the keys are {[*actual]} and {[*expected]}"

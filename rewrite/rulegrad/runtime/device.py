@@ -94,7 +94,7 @@ class CommunicationStream(Protocol):
     identity: bytes  #: of the GPU: 16 bytes, no other GPU's
 
     def follow(self) -> None:
-        """What is put on it from now on runs after the kernels that were launched so far. Its GPU is this thread's."""
+        """Work that is put on it from now on runs after the kernels launched so far. Its GPU is this thread's."""
         ...
 
     def join(self) -> None:

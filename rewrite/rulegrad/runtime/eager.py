@@ -17,7 +17,7 @@ eager = Eager((profile._active, watching.watchers))
 
 
 def follow_settings() -> None:
-    """What the engine does by itself is on, unless a setting has somebody watch."""
+    """Lets the engine compute by itself, unless a setting has somebody watch."""
     _take_settings({"debug"})
 
 

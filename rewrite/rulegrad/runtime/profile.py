@@ -115,7 +115,7 @@ class Peak(NamedTuple):
 
 
 class Profile:
-    """What ran while it was active: kernels in order, and what the host did around them.
+    """The kernels that ran while it was active, in order, and what the host did around them.
 
     >>> with rg.profile() as p:
     ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
@@ -231,7 +231,7 @@ class Profile:
         save_timeline(path, self.spans(), self.memory)
 
     def spans(self) -> list[Span]:
-        """What the host did, and the kernels of each device, as a timeline shows them.
+        """The work of the host, and the kernels of each device, as a timeline shows them.
 
         >>> with rg.profile() as p:
         ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
@@ -316,7 +316,7 @@ def is_timing() -> bool:
 
 
 def span(name: str, kind: str) -> AbstractContextManager[None]:
-    """What runs inside is a span of this name in the active profiles; kind: `compile` or `launch`.
+    """A block that is a span of this name in the active profiles; kind: `compile` or `launch`.
 
     >>> with rg.profile() as p, span("my work", "compile"):
     ...     pass
@@ -399,7 +399,7 @@ def record_launch(
 
 
 def _details(record: KernelRecord) -> dict[str, Any]:
-    """What a timeline shows of a launch that is chosen."""
+    """The properties that a timeline shows of a launch that is chosen."""
     found = record._asdict()
     found["stack"] = [f"{shown(frame)} {frame[2]}" for frame in record.stack]
     return {**found, "GFLOP/s": round(record.gflops, 3), "GB/s": round(record.gigabytes_per_second, 3)}

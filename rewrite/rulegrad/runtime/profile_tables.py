@@ -50,7 +50,7 @@ def _seconds(records: Iterable[KernelRecord]) -> float:
 
 
 def _least_seconds(flops: int, nbytes: int, device: str) -> float:
-    """What a device takes at its limits: its target's numbers, or those that were measured on this machine."""
+    """The time on a device at its limits: its target's numbers, or those that were measured on this machine."""
     limits = engine.target(devices.target_of(device)).limits
     rate, bandwidth = limits.get("rate", 0), limits.get("bandwidth", 0)  # operations and bytes of a microsecond
     return max(flops / rate if rate else 0.0, nbytes / bandwidth if bandwidth else 0.0) * 1e-6

@@ -43,7 +43,7 @@ class PythonCalls:
         sys.setprofile(self._event)
 
     def stop(self) -> None:
-        """What was called and has not returned ends now."""
+        """Stops recording; calls that have not returned end now."""
         sys.setprofile(self._before)
         while self._open:
             self._close()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class _Places(NamedTuple):
-    """What an index with arrays names: basic items that give a view, and index arrays for some axes of the view."""
+    """Places of an index with arrays: basic items that give a view, and index arrays for some axes of the view."""
 
     basic: tuple[Any, ...]
     axes: tuple[int, ...]

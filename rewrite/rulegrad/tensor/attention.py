@@ -31,7 +31,7 @@ _chosen = _Chosen()
 
 
 def chosen_attention() -> Attention | None:
-    """What computes `scaled_dot_product_attention` on this thread, where another part of rulegrad has chosen it."""
+    """The implementation of `scaled_dot_product_attention` that another part of rulegrad has chosen on this thread."""
     return _chosen.attention
 
 

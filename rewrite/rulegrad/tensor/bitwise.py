@@ -30,7 +30,7 @@ def _bitwise(self: Tensor, op: str, other: Operand, name: str, swapped: bool = F
 
 
 def _bits(number: Any, dtype: DType) -> Any:
-    """What a negative Python int means for unsigned integers: its last bits, so that `x & ~7` clears three."""
+    """A negative Python int as its last bits for unsigned integers, so that `x & ~7` clears three."""
     unsigned = dtype.numpy is not None and dtype.numpy.kind == "u"
     if unsigned and type(number) is int and -(1 << (bits := 8 * dtype.itemsize)) <= number < 0:
         return number & ((1 << bits) - 1)

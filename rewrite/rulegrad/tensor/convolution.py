@@ -242,7 +242,7 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Extents = 1,
 ) -> Tensor:
-    """What `conv2d` does to gradients: every element spreads the kernel over the result, `stride` apart.
+    """Transposed convolution, `conv2d`'s gradient: every element spreads the kernel over the result, `stride` apart.
 
     weight: (channels, outputs / groups, kernel height, kernel width); bias: (outputs,). `padding` is cut off on all
     sides and `output_padding` is kept at the ends; the order of the arguments is PyTorch's. Raises ShapeError.
@@ -354,7 +354,7 @@ def _spread(
 def _by_residues(
     self: Tensor, kernels: Tensor, strides: tuple[int, ...], groups: int, pairs: list[tuple[int, int]], name: str
 ) -> Tensor:
-    """What elements `strides` apart give, without the zeros between them: places that leave the same residues are a
+    """The result of elements `strides` apart, without the zeros between: places that leave the same residues are a
     correlation with every `strides`-th tap."""
     rank, extents, taps = len(strides), self.shape[2:], kernels.shape[2:]
     ends = [(n - 1) * s + 1 + b + a - k + 1 for n, s, (b, a), k in zip(extents, strides, pairs, taps)]
@@ -462,7 +462,7 @@ def _padding(
     dilation: tuple[int, ...],
     name: str,
 ) -> list[tuple[int, int]]:
-    """What is added before and after each axis."""
+    """The padding before and after each axis."""
     if not isinstance(padding, str):
         return [(n, n) for n in one_for_each_axis(padding, len(kernel), name, "padding", 0)]
     if padding == "valid":

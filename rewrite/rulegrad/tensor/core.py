@@ -32,7 +32,7 @@ _leaf_of_buffer: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValu
 
 
 class TensorCore(NodeHolder):
-    """What every tensor has. The operations are added by the classes that derive from it."""
+    """The state of every tensor. The operations are added by the classes that derive from it."""
 
     __slots__ = (
         "__weakref__",
@@ -202,7 +202,7 @@ class TensorCore(NodeHolder):
         return view
 
     def _past(self) -> History:
-        """What stands behind the graph: of a view it is the base's, where that has not been computed by itself."""
+        """The history behind the graph: of a view that of its base, where it has not been computed by itself."""
         if self._history is None and self._view is not None and self._view.base is not None:
             return self._view.base._past()
         return self._history

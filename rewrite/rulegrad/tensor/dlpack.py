@@ -184,7 +184,7 @@ def from_memory(cls: type[Tensor], data: Any, dtype: DType | None, device: str |
 
 
 def _with_dtype(data: Any) -> Any:
-    """What has the buffer protocol, as an array with the dtype of its elements; anything else as it is."""
+    """An object with the buffer protocol as an array with the dtype of its elements; anything else as it is."""
     if hasattr(data, "dtype") or isinstance(data, (int, float, complex, list, tuple, str)):
         return data
     try:

@@ -168,7 +168,7 @@ def _restricted(
 def _pullback(
     name: str, function: Function, primals: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """What `vjp` gives; with `has_aux` only the first of the two results is differentiated."""
+    """The value and pullback, as `vjp` gives them; with `has_aux` only the first of two results is differentiated."""
     tensors, rebuild = flatten(list(primals))
     for tensor in tensors:
         if not tensor.dtype.is_inexact:

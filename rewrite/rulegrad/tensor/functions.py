@@ -174,7 +174,7 @@ def softplus(self: Tensor, beta: float = 1.0, threshold: float | None = None) ->
 
 
 def frac(self: Tensor) -> Tensor:
-    """What `trunc` cuts off.
+    """The fractional part, which `trunc` cuts off.
 
     >>> Tensor([1.5, -2.25]).frac().tolist()
     [0.5, -0.25]

@@ -167,7 +167,7 @@ def built_once(function: F) -> F:
 
 
 def _dtypes_in_force() -> Hashable:
-    """What a graph depends on beside the function's arguments: the dtypes of `autocast`, and of Python's floats."""
+    """The dtypes that a graph depends on beside the function's arguments: of `autocast`, and of Python's floats."""
     autocast = autocasting.autocast_dtype()
     return autocast if config.default_dtype == "float32" else (autocast, config.default_dtype)
 

@@ -22,7 +22,7 @@ _after: dict[int, Hooks] = {}  # those that are called when `.grad` has it
 
 
 class Handle:
-    """What `register_hook` returns."""
+    """The handle of a registered hook, by which it is removed."""
 
     def __init__(self, hooks: Hooks, number: int) -> None:
         self._hooks, self._number = hooks, number

@@ -57,7 +57,7 @@ class Computation(NamedTuple):
 
 
 def computation(asked: Sequence[TensorCore], device: str, used_up: Sequence[TensorCore] = ()) -> Computation:
-    """What is computed when these tensors, on one device, are asked for; used_up: tensors that are not kept."""
+    """The computation when these tensors, on one device, are asked for; used_up: tensors that are not kept."""
     roots = [tensor._uop for tensor in asked]
     graphs, buffers, named = resolved(roots)
     others = _computed_together([*asked, *(tensor for _, _, holders in named for tensor in holders)])

@@ -31,7 +31,7 @@ _kept: Final[dict[tuple[Hashable, ...], Buffer]] = {}
 
 
 class _Table(NamedTuple):
-    """What a function asked for: a name, the dtype, and what makes the numbers."""
+    """A table that a function asked for: its name, the dtype, and the function that makes the numbers."""
 
     name: tuple[Hashable, ...]
     dtype: DType

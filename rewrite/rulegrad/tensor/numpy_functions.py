@@ -280,7 +280,7 @@ def _elementwise(
 
 
 def _of_tensors(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What tensors have for a function of NumPy; NotImplemented where they do not take these arguments."""
+    """The result of tensors' own functions for one of NumPy's; NotImplemented where they take no such arguments."""
     name = function.__name__
     if name in NAN_FUNCTIONS:
         given = _bound(function, arguments, options)

@@ -298,7 +298,7 @@ def constant_pad_nd(self: Tensor, pad: Sequence[int], value: float = 0) -> Tenso
     [[9, 1, 2]]
     """
     pairs = pairs_of_axes(pad, self.shape)
-    # What is cut off at one end is still there for the other.
+    # Elements that are cut off at one end are still there for the other.
     padded = self.pad([(max(before, 0), max(after, 0)) for before, after in pairs], "constant", value)
     cut = [(max(-before, 0), min(after, 0)) for before, after in pairs]
     if not any(map(any, cut)):

@@ -77,7 +77,7 @@ def check_is_mesh(mesh: object, name: str) -> None:
 
 
 def placement_text(dtype: DType, shape: tuple[int, ...], axes: Mapping[str, int | None]) -> str:
-    """What ranks tell their neighbours of what they place.
+    """A placement as text, which ranks compare with that of their neighbours.
 
     >>> from rulegrad import float32
     >>> placement_text(float32, (6, 4), {"data": 0})

@@ -45,7 +45,7 @@ class PoolingWindows:
         self.is_padded = any(self.padding) or any(self.after)
 
     def _after(self, k: int, ceil_mode: bool) -> int:
-        """What is added behind axis k: the padding, and with `ceil_mode` what the last window needs."""
+        """The elements added behind axis k: the padding, and with `ceil_mode` those that the last window needs."""
         extent, pad, stride = self.extents[k], self.padding[k], self.stride[k]
         reach = self.dilation[k] * (self.kernel[k] - 1) + 1
         if not ceil_mode:
@@ -69,7 +69,7 @@ class PoolingWindows:
 
     @property
     def key(self) -> Hashable:
-        """What the windows depend on beside the shape."""
+        """The parameters that the windows depend on beside the shape."""
         return self.name, self.kernel, self.stride, self.padding, tuple(self.after)
 
     def gradient_of_largest(self, d: Tensor, x: Tensor) -> Tensor:

@@ -114,7 +114,7 @@ def formatted(self: Tensor, spec: str) -> str:
 
 
 def html(self: Tensor) -> str:
-    """What notebooks show: a table of a matrix or a vector (its corners, where it is large), text of any other.
+    """The HTML for notebooks: a table of a matrix or a vector (its corners, where it is large), text of any other.
 
     >>> from rulegrad import Tensor
     >>> Tensor([[1, 2]], device="numpy")._repr_html_()

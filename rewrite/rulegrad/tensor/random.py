@@ -80,7 +80,7 @@ class Draw:
 
 
 class _Draws(threading.local):
-    """What `recorded_draws` and `repeated_draws` say in this thread."""
+    """The draws of `recorded_draws` and `repeated_draws` in this thread."""
 
     recorded: list[tuple[Draw, Tensor]] | None = None
     repeated: list[tuple[Draw, Tensor]] = []  # noqa: RUF012
@@ -134,7 +134,7 @@ def _drawn(draw: Draw) -> Tensor:
 
 
 def _drawn_state(count: int, device: str | None, generator: Generator | None) -> tuple[Tensor, list[Tensor]]:
-    """What `count` random numbers are made of, from the default generator unless another is given.
+    """The state that `count` random numbers are made of, from the default generator unless another is given.
 
     The first number and the seed, and what is added to the number in mapped functions.
     """

@@ -406,7 +406,7 @@ def _sum_dtype(dtype: DType) -> DType:
 def _correction(
     correction: float | None, unbiased: bool | None, ddof: float | None, of_pytorch: bool, name: str
 ) -> float:
-    """What is subtracted from the number of elements, under one of its three names; 1 by default in PyTorch's words."""
+    """The correction to the number of elements, under one of its three names; 1 by default in PyTorch's words."""
     named = {"correction": correction, "unbiased": unbiased, "ddof": ddof}
     given = {key: value for key, value in named.items() if value is not None}
     if len(given) > 1:

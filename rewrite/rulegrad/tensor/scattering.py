@@ -220,7 +220,7 @@ def scattered(self: Tensor, op: str, axis: int, places: Tensor, src: Operand, na
 
 
 def update_values(self: Tensor, src: Operand, shape: tuple[int, ...], name: str) -> Tensor:
-    """What is put: of the tensor's dtype and of this shape, cut out of a larger tensor."""
+    """The values to put: of the tensor's dtype and of this shape, cut out of a larger tensor."""
     values: Any = as_operand(self, src, name)
     if isinstance(values, float) and values.is_integer() and self.dtype.is_integer:
         values = int(values)

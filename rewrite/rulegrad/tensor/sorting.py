@@ -69,7 +69,7 @@ def _argsort(self: Tensor, axis: int, descending: bool, name: str) -> Tensor:
 
 
 def _target(self: Tensor) -> str:
-    """What the tensor's device is compiled for: how its rows are sorted depends on it."""
+    """The target of the tensor's device: how its rows are sorted depends on it."""
     return devices.target_of(self._device or devices.default())
 
 

@@ -202,7 +202,7 @@ def _weighted_cov(self: Tensor, correction: float, fweights: Any, aweights: Any)
         weights = one.cast(self.dtype) if weights is None else weights * one.cast(self.dtype)
     total = weights.sum()
     shares = weights if aweights is None else weights * as_tensor(self, aweights, "cov").cast(self.dtype)
-    # What `correction` is divided by is 1 without aweights.
+    # The divisor of `correction` is 1 without aweights.
     divisor = total - correction * (shares.sum() / total if aweights is not None else 1)
     centred = self - (self * weights).sum(1, keepdims=True) / total
     real: Any = divisor.real if divisor.dtype.is_complex else divisor

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def default_float() -> DType:
-    """What `Tensor([1.5])`, `Tensor.zeros(3)` and the like have when no dtype is given: `config.default_dtype`."""
+    """The dtype of `Tensor([1.5])`, `Tensor.zeros(3)` and the like when none is given: `config.default_dtype`."""
     return as_dtype(config.default_dtype)
 
 

@@ -81,7 +81,7 @@ def change(tree: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def structure(tree: Any, tensors: list[Any], objects: list[Any]) -> Hashable:
-    """What two trees have in common that one computation serves: containers, shapes and dtypes, other values.
+    """A key that is equal for trees that one computation serves: containers, shapes and dtypes, other values.
 
     The tensors are added to `tensors`, each once, so the structure says which places hold the same; objects that are
     told apart by identity (modules, functions) are added to `objects`. Raises CaptureError for a value that is neither.

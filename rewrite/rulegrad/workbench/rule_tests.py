@@ -160,7 +160,7 @@ class RuleTests:
                     self.cases.append(Case(owner, rule, test, len(self.cases), function, is_whole))
 
     def compiler(self, target: str) -> ProgramCompiler:
-        """What test lines for a target need; for none, all rules are there, whatever they need."""
+        """The compiler for test lines of a target; for none, all rules are there, whatever they need."""
         declared = find((d for f in self.files for d in f.declarations), target) if target else None
         compiler = ProgramCompiler(self.files, declared, False, tested=declared is None)
         if declared is None:
@@ -236,7 +236,7 @@ class RuleTests:
         return "" if _equal(found, right[0]) else f"gives something else\n{found}\nnot\n{right[0]}"
 
     def values(self, case: Case) -> tuple[UOp, ...]:
-        """What the left side of a line gives: a node, or the values of a function. Raises RuleError."""
+        """The values of the left side of a line: a node, or those of a function. Raises RuleError."""
         return self._build("left", case)
 
     def left(self, case: Case) -> UOp:

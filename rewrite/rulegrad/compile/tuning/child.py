@@ -110,7 +110,7 @@ class Bench:
             buffer.copy_in(sample)
 
     def _run(self, executable: Executable) -> list[Array]:
-        """What is in the buffers after a launch on the samples: outputs and inputs, which nothing else may change."""
+        """The contents of all buffers after a launch on the samples: outputs, and inputs, which are not to change."""
         self._fill()
         executable([buffer.handle for buffer in self._buffers], True)
         self._device.synchronize()
@@ -162,7 +162,7 @@ def _is_telling(results: Sequence[Array]) -> bool:
 
 
 def _difference(found: Sequence[Array], right: Sequence[Array], tolerances: Sequence[float]) -> str:
-    """What is wrong, "" where nothing is. A tolerance is a share of the largest number in its array; 0: equal."""
+    """The wrong elements in words, "" for none. A tolerance is a share of the largest number in its array; 0: equal."""
     for slot, (one, other, tolerance) in enumerate(zip(found, right, tolerances, strict=True)):
         if not one.size:
             continue

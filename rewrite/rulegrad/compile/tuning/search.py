@@ -42,7 +42,7 @@ class Subject(NamedTuple):
 
 @dataclass
 class Measured:
-    """What is known of the candidates of a kernel so far: seconds, or why they are bad, by the schedule's text."""
+    """The measurements of a kernel's candidates so far: seconds, or why they are bad, by the schedule's text."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     bad: dict[str, str] = field(default_factory=dict)
@@ -232,7 +232,7 @@ def _entry(
     found: Measured,
     searched: float,
 ) -> Entry | None:
-    """What is to be kept: the best, or the model's choice where that is as good; what was known, if it is better."""
+    """The entry to keep: the best, or the model's choice where that is as good; the known one, if it is better."""
     if not found.seconds:
         return None
     first = found.seconds.get(proposed[0].text)
@@ -251,7 +251,7 @@ def _entry(
 
 
 def told(entry: Entry) -> str:
-    """What was found, in a line.
+    """The result of a search, in a line.
 
     >>> told(Entry("", "", "", "", "k", "i0 4", "rows: bind i0 to thread", 0.001, 0.002, 5, 9, 10.0))
     '1.000 ms by rows, 2.00 times as fast as the first choice; 5 of 9 candidates measured'

@@ -42,7 +42,7 @@ def rules_key() -> str:
 
 
 def described_device(name: str) -> str:
-    """What of a device decides which schedule is fast: its backend, what it is, and the threads that it may use."""
+    """The properties of a device that decide which schedule is fast: backend, description, threads that it may use."""
     owner = backend(devices.canonical(name).partition(":")[0])
     known = devices.report(owner)
     found = next(one for one in known.discovery.devices if known.name(one) == devices.canonical(name))

@@ -192,7 +192,7 @@ def _of_other_buffers(uops: Sequence[UOp]) -> list[UOp]:
 
 
 def _kind_of(uops: Sequence[UOp], buffers: Sequence[Buffer], device: str) -> tuple[Any, ...]:
-    """What graphs of one template have in common at first sight."""
+    """The key that graphs of one template share: the device, and ops, dtypes and numbers of axes."""
     return (
         device,
         tuple([(uop.op, str(uop.dtype), len(uop.shape)) for uop in uops]),

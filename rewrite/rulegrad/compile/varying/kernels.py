@@ -80,7 +80,7 @@ def at_point(graphs: Sequence[UOp], fit: Fit, point: Sequence[int]) -> UOp:
 
 
 def _in_step(graphs: Sequence[UOp], make: Callable[[Sequence[UOp], tuple[UOp, ...]], UOp]) -> UOp:
-    """What `make` makes of the nodes at one place of all graphs, from the sources up; equal ones stay as they are.
+    """The graphs as one: `make` joins the nodes at one place of all, from the sources up; equal ones stay as they are.
 
     Raises DifferentError where they have different ops, dtypes or numbers of sources.
     """

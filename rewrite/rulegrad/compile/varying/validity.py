@@ -41,7 +41,7 @@ def is_possible(graph_at: GraphAt, point: Point) -> bool:
 
 @dataclass(slots=True)
 class Comparison:
-    """What is computed at some sizes, beside the kernels for all that were made of graphs at the points of a fit."""
+    """A comparison of kernels at some sizes with those for all, which were made of graphs at the points of a fit."""
 
     graph_at: GraphAt  #: raises GraphError where sizes are not possible
     target: str

@@ -25,7 +25,7 @@ from rulegrad.lang.diagnostics import Diagnostic
 __all__ = ["check"]
 
 
-# What stands for itself: of the others a file that adds to them can change the meaning.
+# Declarations that stand for themselves: of the others a file that adds to them can change the meaning.
 _ALONE = (syntax.DtypeDeclaration, syntax.ClassDeclaration, syntax.OpDeclaration, syntax.Definition, syntax.View)
 
 

@@ -74,7 +74,7 @@ def _contains(world: World, name: str, union: tuple[str, ...]) -> bool:
 
 
 def check_pass(world: World, declaration: syntax.Pass) -> None:
-    """What it uses exists; its rules and priorities are right."""
+    """Rule sets and functions that it uses exist; its rules and priorities are right."""
     for name in declaration.uses:
         span = world.locate(declaration.span, name)
         if declaration.kind == "reverse":

@@ -317,7 +317,7 @@ class ExpressionChecker:
                 self._check_copied(definition, argument)
 
     def _check_copied(self, record: syntax.Definition, copied: syntax.Attribute) -> None:
-        """What `..r` takes the other fields of is a record of the same kind, as far as that is known."""
+        """A record takes its other fields (`..r`) from one of the same kind, as far as that is known."""
         found = fields_of(self.world, self.scope, copied.value)
         if found is not None and found.names != record.parameters:
             kind = f"row of `{found.of}`" if found.what == "table" else f"`{found.of}`"
@@ -399,7 +399,7 @@ class ExpressionChecker:
     # ---- the rest ----
 
     def _fold(self, fold: syntax.Fold) -> None:
-        """What it joins by is an op of two sources."""
+        """A fold joins by an op of two sources."""
         if isinstance(fold.op, syntax.Name):
             binding = self.scope.find(fold.op.name)
             ops = self.world.table.resolve_ops(fold.op.name) if binding is None else binding.ops

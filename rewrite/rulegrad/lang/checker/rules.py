@@ -32,7 +32,7 @@ from rulegrad.lang.walk import calls_in
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What surrounds a rule: `kind` is ruleset, a kind of pass, function, fact or send."""
+    """The context of a rule: `kind` is ruleset, a kind of pass, function, fact or send."""
 
     kind: str
     parameters: tuple[str, ...] = ()  # of a function, after the first

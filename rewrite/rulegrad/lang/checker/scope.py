@@ -24,7 +24,7 @@ Names = frozenset[str]
 
 
 class Fields(NamedTuple):
-    """What the values of a record, or of the rows of a table, are called."""
+    """The names of the fields of a record, or of a table's rows."""
 
     what: str  # "record" or "table"
     of: str

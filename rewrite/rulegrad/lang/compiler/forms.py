@@ -8,7 +8,7 @@ from rulegrad.lang.compiler.scope import Library, problem
 
 
 def body_of_view(view: syntax.View) -> syntax.Expression:
-    """What a view makes of its parameters: a case `with k = 1` where k is that, else the first other one."""
+    """The expression that a view stands for: a case `with k = 1` where k is that, else the first other one."""
     general = [case for case in view.cases if not case.values]
     last = general[0] if general else view.cases[-1]
     body = last.expression

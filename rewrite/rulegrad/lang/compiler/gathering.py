@@ -13,7 +13,7 @@ MERGES = ("first", "min", "max", "sum", "count", "all", "number", "any", "every"
 
 
 def compile_gatherings(rules: RuleCompiler, declaration: syntax.Pass) -> list[CompiledGathering]:
-    """What the pass gathers; its names can be called in rules that are compiled until `library.gathered` is cleared."""
+    """Compiles a pass's facts and states; rules that are compiled until `library.gathered` is cleared can call them."""
     assembler, library = rules.assembler, rules.library
     found: dict[str, CompiledGathering] = {}
 

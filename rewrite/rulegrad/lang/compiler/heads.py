@@ -51,7 +51,7 @@ def is_constant(x: syntax.Expression) -> bool:
 
 
 def constant_symbol(x: syntax.Expression) -> str:
-    """What the dispatch calls the constants that a pattern matches: `CONST`, or `CONST 0`, `CONST 1`, `CONST -1`."""
+    """The dispatch's name for the constants that a pattern matches: `CONST`, or `CONST 0`, `CONST 1`, `CONST -1`."""
     value = literal_value(x)
     if isinstance(value, (int, float)) and value in (0, 1, -1):
         return f"CONST {int(value)}"

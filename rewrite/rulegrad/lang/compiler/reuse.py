@@ -34,7 +34,7 @@ class Compiled:
     def of(
         cls, rule: syntax.Rule, library: Library, assembler: Assembler, alternatives: Sequence[Alternative]
     ) -> Compiled:
-        """What was compiled since `begin`."""
+        """A rule that was compiled since `begin`, with the names that were asked for."""
         names = ((field, name) for field in _FIELDS for name in getattr(library, field).asked)
         declared = tuple((field, name, _in_code(library, field, name)) for field, name in names)
         coded = ((found, assembler.codes[found.code]) for found in alternatives)
@@ -173,7 +173,7 @@ def spelling_rule(declaration: syntax.OpDeclaration) -> syntax.Rule:
 
 
 class Known(NamedTuple):
-    """What was compiled with an op table, for another process; the rules and declarations come in the same file."""
+    """Rules compiled with an op table, for another process; their syntax trees come in the same file."""
 
     table: OpTable
     rules: list[tuple[tuple[Any, ...], list[Compiled]]]  # with what else decides
@@ -181,7 +181,7 @@ class Known(NamedTuple):
 
 
 def known(library: Library) -> Known:
-    """What this process has compiled for the op table of a library."""
+    """The rules that this process has compiled for the op table of a library."""
     ops = [op.declaration for op in library.table.ops.values()]
     spellings = [_spelling_rules[id(declaration)] for declaration in ops if id(declaration) in _spelling_rules]
     kept = kept_rules(library)

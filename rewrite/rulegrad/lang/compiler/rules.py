@@ -23,7 +23,7 @@ MANY = 0x7FFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
-    """What `needs` asks about. Without a target everything is there, so nothing is lowered."""
+    """The ops, dtypes and flags that `needs` asks about. Without a target all are there, so nothing is lowered."""
 
     ops: frozenset[str] | None = None
     dtypes: frozenset[str] | None = None
@@ -41,7 +41,7 @@ class RuleCompiler:
     facts: TargetFacts
     strict: bool = False
     _numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    # What rules were compiled to that are the same in every pass, by the rule's owner and identity.
+    # The alternatives of rules that are the same in every pass, by the rule's owner and identity.
     _compiled: dict[tuple[str, int], tuple[syntax.Rule, list[Alternative]]] = field(default_factory=dict)
     _kept: reuse.Kept = field(init=False)  # what earlier programs have
     dispatched: ClassVar[bool] = True  # code need not test what the dispatch has looked at
@@ -50,7 +50,7 @@ class RuleCompiler:
         self._kept = (reuse.kept_rules if self.dispatched else reuse.alone)(self.library)
 
     def emitter(self, generics: Generics) -> Emitter:
-        """What the code of one alternative is put together with."""
+        """An emitter for the code of one alternative."""
         return Emitter(self.library, self.assembler, generics)
 
     def compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = ()) -> list[Alternative]:

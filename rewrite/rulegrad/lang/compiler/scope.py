@@ -55,7 +55,7 @@ class Declared(dict[str, Declaration]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """What is declared under the name."""
+        """The declaration of this name, which is noted as asked for."""
         self.asked.add(name)
         return super().get(name, default)
 

@@ -14,7 +14,7 @@ MOST_FUEL = 1_000_000
 
 @dataclass(slots=True)
 class Choosing:
-    """What was read so far; each line may be given once."""
+    """The lines that were read so far; each may be given once."""
 
     WORDS: ClassVar[tuple[str, ...]] = ("cost", "fuel", "use")
     cost: str = ""

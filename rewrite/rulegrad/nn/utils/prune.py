@@ -133,7 +133,7 @@ class PruningContainer(BasePruningMethod):
         return self._methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """What the last method leaves of what the others have left."""
+        """1 for elements that the last method keeps, of those that the others have kept."""
         last = self._methods[-1]
         if last.PRUNING_TYPE == "unstructured":
             kept = (default_mask == 1).flatten().nonzero().flatten()
@@ -253,7 +253,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """What both masks leave."""
+        """1 for elements that both masks keep."""
         return default_mask * self.mask.to(default_mask.device).cast(default_mask.dtype)
 
 
@@ -328,7 +328,7 @@ def global_unstructured(
 
 
 def remove(module: Module, name: str) -> Module:
-    """What is pruned stays so, in a parameter like others; returns the module. Raises ModuleError where nothing is."""
+    """Make pruning permanent, in a parameter like others; returns the module. Raises ModuleError where none is."""
     method = _method_of(module, name)
     if method is None:
         raise ModuleError(f"prune.remove: {name} of {type(module).__name__} is not pruned; prune it first")

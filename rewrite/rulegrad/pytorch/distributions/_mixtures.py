@@ -47,12 +47,12 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Any:
-        """What chooses."""
+        """The distribution that chooses."""
         return self._mixture_distribution
 
     @property
     def component_distribution(self) -> Any:
-        """What is chosen of."""
+        """The distributions of which one is chosen."""
         return self._component_distribution
 
     @constraints.dependent_property

@@ -136,7 +136,7 @@ class LogitRelaxedBernoulli(Distribution):
 
 
 class _Relaxed(TransformedDistribution):
-    """What has the parameters of its base."""
+    """A distribution with the parameters of its base."""
 
     @property
     def temperature(self) -> Any:

@@ -417,7 +417,7 @@ class CumulativeDistributionTransform(_OfNumbers):
 
     @property
     def domain(self) -> Any:
-        """What the distribution can have."""
+        """The set of the distribution's values."""
         return self.distribution.support
 
     def _call(self, x: Any) -> Any:

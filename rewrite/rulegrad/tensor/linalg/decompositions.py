@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class QR(NamedTuple):
-    """What `qr` finds.
+    """The result of `qr`.
 
     >>> q, r = rg.linalg.qr(Tensor([[3.0], [4.0]]))
     >>> q.shape, r.shape
@@ -38,7 +38,7 @@ class QR(NamedTuple):
 
 
 class SVD(NamedTuple):
-    """What `svd` finds.
+    """The result of `svd`.
 
     >>> u, s, vh = rg.linalg.svd(Tensor([[3.0, 0.0], [0.0, 4.0]]))
     >>> s.tolist()
@@ -51,7 +51,7 @@ class SVD(NamedTuple):
 
 
 class CholeskyEx(NamedTuple):
-    """What `cholesky_ex` finds.
+    """The result of `cholesky_ex`.
 
     >>> triangle, info = rg.linalg.cholesky_ex(Tensor([[4.0]]))
     >>> triangle.tolist(), info.item()
@@ -63,7 +63,7 @@ class CholeskyEx(NamedTuple):
 
 
 class Eigh(NamedTuple):
-    """What `eigh` finds.
+    """The result of `eigh`.
 
     >>> values, vectors = rg.linalg.eigh(Tensor([[2.0, 0.0], [0.0, 1.0]]))
     >>> values.tolist()
@@ -75,7 +75,7 @@ class Eigh(NamedTuple):
 
 
 class Eig(NamedTuple):
-    """What `eig` finds.
+    """The result of `eig`.
 
     >>> values, vectors = rg.linalg.eig(Tensor([[2.0, 0.0], [0.0, 2.0]]))
     >>> values.tolist()

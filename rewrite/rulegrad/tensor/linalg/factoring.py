@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class LUFactor(NamedTuple):
-    """What `lu_factor` finds.
+    """The result of `lu_factor`.
 
     >>> packed, pivots = rg.linalg.lu_factor(Tensor([[1.0, 2.0], [4.0, 4.0]]))
     >>> packed.tolist(), pivots.tolist()
@@ -41,7 +41,7 @@ class LUFactor(NamedTuple):
 
 
 class LUFactorEx(NamedTuple):
-    """What `lu_factor_ex` finds.
+    """The result of `lu_factor_ex`.
 
     >>> rg.linalg.lu_factor_ex(Tensor([[1.0, 1.0], [1.0, 1.0]])).info.item()
     2
@@ -53,7 +53,7 @@ class LUFactorEx(NamedTuple):
 
 
 class LU(NamedTuple):
-    """What `lu` finds.
+    """The result of `lu`.
 
     >>> p, l, u = rg.linalg.lu(Tensor([[1.0, 2.0], [4.0, 4.0]]))
     >>> (p @ l @ u).tolist()

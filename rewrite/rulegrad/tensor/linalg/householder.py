@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Reflections(NamedTuple):
-    """What `Tensor.geqrf` finds.
+    """The result of `Tensor.geqrf`.
 
     >>> a, tau = Tensor([[3.0], [4.0]]).geqrf()
     >>> a.tolist(), [round(t, 3) for t in tau.tolist()]

@@ -25,7 +25,7 @@ _DRIVERS: Final = ("gels", "gelsy", "gelsd", "gelss")
 
 
 class LeastSquares(NamedTuple):
-    """What `lstsq` finds.
+    """The result of `lstsq`.
 
     >>> found = rg.linalg.lstsq(Tensor([[1.0], [1.0]]), Tensor([[1.0], [3.0]]), driver="gelsd")
     >>> [round(part, 4) for part in (found.solution.item(), found.residuals.item())], found.rank.item()
@@ -39,7 +39,7 @@ class LeastSquares(NamedTuple):
 
 
 class LowRank(NamedTuple):
-    """What `Tensor.svd_lowrank` and `Tensor.pca_lowrank` find: `U @ diag(S) @ V^H` is near the matrix.
+    """The result of `Tensor.svd_lowrank` and `Tensor.pca_lowrank`: `U @ diag(S) @ V^H` is near the matrix.
 
     >>> Tensor.ones(3, 2).svd_lowrank(q=1).S.shape
     (1,)

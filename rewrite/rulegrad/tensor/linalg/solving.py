@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Slogdet(NamedTuple):
-    """What `slogdet` finds.
+    """The result of `slogdet`.
 
     >>> sign, logabsdet = rg.linalg.slogdet(Tensor([[-1.0]]))
     >>> sign.item(), logabsdet.item()
@@ -44,7 +44,7 @@ def inv(x: Tensor) -> Tensor:
 
 
 class InvEx(NamedTuple):
-    """What `inv_ex` finds.
+    """The result of `inv_ex`.
 
     >>> inverse, info = rg.linalg.inv_ex(Tensor([[2.0]]))
     >>> inverse.tolist(), info.item()
@@ -56,7 +56,7 @@ class InvEx(NamedTuple):
 
 
 class SolveEx(NamedTuple):
-    """What `solve_ex` finds.
+    """The result of `solve_ex`.
 
     >>> result, info = rg.linalg.solve_ex(Tensor([[2.0]]), Tensor([1.0]))
     >>> result.tolist(), info.item()

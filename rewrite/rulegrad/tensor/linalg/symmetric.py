@@ -27,7 +27,7 @@ _ALPHA: Final = (1 + math.sqrt(17)) / 8
 
 
 class LDLFactor(NamedTuple):
-    """What `ldl_factor` finds.
+    """The result of `ldl_factor`.
 
     >>> packed, pivots = rg.linalg.ldl_factor(Tensor([[4.0, 2.0], [2.0, 5.0]]))
     >>> packed.tolist(), pivots.tolist()
@@ -39,7 +39,7 @@ class LDLFactor(NamedTuple):
 
 
 class LDLFactorEx(NamedTuple):
-    """What `ldl_factor_ex` finds.
+    """The result of `ldl_factor_ex`.
 
     >>> rg.linalg.ldl_factor_ex(Tensor([[0.0]])).info.item()
     1

@@ -22,7 +22,7 @@ BLOCK: Final = 32
 
 
 class TriangularSolve(NamedTuple):
-    """What `Tensor.triangular_solve` finds.
+    """The result of `Tensor.triangular_solve`.
 
     >>> solution, coefficient = Tensor([[2.0]]).triangular_solve(Tensor([[4.0]]))
     >>> solution.tolist(), coefficient.tolist()

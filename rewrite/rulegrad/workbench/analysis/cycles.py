@@ -119,7 +119,7 @@ def _alike(table: OpTable, a: Cell, b: Cell) -> bool:
 
 
 class _Drawings:
-    """What was drawn of each rule, by the choices that were made: nothing is narrowed in these cells."""
+    """The cells drawn of each rule, by the choices that were made: nothing is narrowed in them."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[Key, bool], dict[tuple[int, ...], int]] = {}

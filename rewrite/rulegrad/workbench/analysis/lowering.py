@@ -63,7 +63,7 @@ def check_lowering(
 
 
 def program_to_lower(files: Sequence[syntax.File], target: syntax.Target, asked: Asked) -> Program:
-    """What `check_lowering` needs of the rules for a target."""
+    """The program of all rules that `check_lowering` needs for a target."""
     compiler = ProgramCompiler(files, target, False)
     compiler.compile(way_of(files, target, asked))
     return Program(compiler.serialize())

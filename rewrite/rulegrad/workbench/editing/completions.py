@@ -84,7 +84,7 @@ def _fitting(project: Project, name: str, before: str, head: str, line: int) -> 
 
 
 def _members(project: Project) -> Iterator[Completion]:
-    """What can stand behind a dot: fields of records, columns of tables, attributes of ops, facts of dtypes."""
+    """Words that can stand behind a dot: fields of records, columns of tables, attributes of ops, facts of dtypes."""
     for declaration in (d for file in project.files() for d in file.declarations):
         if isinstance(declaration, syntax.Definition) and declaration.is_record:
             yield from (Completion(name, "field", f"record {declaration.name}") for name in declaration.parameters)

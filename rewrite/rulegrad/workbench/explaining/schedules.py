@@ -82,7 +82,7 @@ class ScheduleExplanation:
 
 
 class ScheduleRecording(Recording):
-    """What the pass that gives schedules did on each kernel of what runs inside a `with` block."""
+    """A recording of the pass that gives schedules, on each kernel of what runs inside a `with` block."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -258,7 +258,7 @@ class Changer:
 
 
 def failing(x: syntax.Expression) -> syntax.Expression:
-    """What can never be computed, in the place of an expression."""
+    """An expression that can never be computed, in the place of another."""
     one, zero = syntax.Literal(x.span, 1), syntax.Literal(x.span, 0)
     return syntax.Compute(x.span, syntax.Infix(x.span, "//", one, zero))
 

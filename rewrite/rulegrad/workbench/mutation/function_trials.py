@@ -97,7 +97,7 @@ class FunctionTrial:
         return self._outcomes(None)
 
     def _outcomes(self, changed: syntax.Declaration | None) -> list[Outcome]:
-        """What comes of the varied lines."""
+        """The outcomes of the varied lines."""
         program = self._program("", changed, (of for _, of in self._varied), (case for case, _ in self._varied))
         view = self.bench.tests.beside({"": program})
         return [tried(self._outcome, view, case, of, other=ERROR) for case, of in self._varied]

@@ -138,7 +138,7 @@ class Mutator:
         return found
 
     def _clause(self, clause: syntax.Clause, names: dict[str, str]) -> Changed:
-        """What takes the place of a clause: another, or nothing."""
+        """The replacements of a clause: another one, or nothing."""
         x = clause.expression
         if x is None:
             return

@@ -111,7 +111,7 @@ class RuleTrial:
     # ---- beside the test lines ----
 
     def _beside_lines(self, program: Program, name: str, rule: syntax.Rule) -> Verdict:
-        """What is so of a mutant that no test line notices."""
+        """The verdict on a mutant that no test line notices."""
         nodes = self._nodes(program)
         if rule.pattern is not self.subject.rule.pattern:
             nodes = dict.fromkeys((*nodes, *self._of_pattern(rule)))

@@ -29,7 +29,7 @@ UNREACHED = "no line and no instance depends on this place"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What notices a mutant: that it does not load, a test line, `check`, a proof; nothing, or it is the same.
+    """The verdict on a mutant: noticed on loading, by a test line, `check` or a proof; surviving; or the same.
 
     by: what notices it, or where it differs.
     """
@@ -58,7 +58,7 @@ class Bench:
         self.instances = Instances(words, self.written, self._world.views, texts_of(self.files))
 
     def loader(self, target: str) -> Loader:
-        """What compiles for a target."""
+        """The loader that compiles for a target."""
         if target not in self._loaders:
             self._loaders[target] = Loader(self.tests, target, self.uses)
         return self._loaders[target]
@@ -106,7 +106,7 @@ class Bench:
 
 
 def tried(make: Callable[..., Any], *arguments: Any, other: Any = None) -> Any:
-    """What a function gives; `other` where it fails."""
+    """The result of a function; `other` where it fails."""
     try:
         return make(*arguments)
     except (RulegradError, OverflowError):

@@ -32,7 +32,7 @@ _MOST = 2  # others of a kind that are tried in one place
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What there is to choose from: the op table's ops and dtypes, and the columns of tables."""
+    """The words to choose from: the op table's ops and dtypes, and the columns of tables."""
 
     table: OpTable
     tables: Sequence[syntax.Table] = ()

@@ -79,7 +79,7 @@ class Generator:
         return self.choice[self.dtypes.of[id(x)].root()]
 
     def _computed(self, x: syntax.Expression) -> Any:
-        """What `{...}` in a pattern is; without z3, which evaluates it, there is no graph for the pattern."""
+        """The value of `{...}` in a pattern; without z3, which evaluates it, there is no graph for the pattern."""
         names = {n: v.attrs["value"] for n, v in self.names.items() if isinstance(v, UOp) and v.op == "CONST"}
         names |= {n: DtypeName(self.choice[u.root()]) for n, u in self.dtypes.variables.items()}
         library = Library(AskedTable.of(self.table), Declared({}), Declared({}), Declared({}))

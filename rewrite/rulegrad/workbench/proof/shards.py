@@ -22,7 +22,7 @@ _MESHES: Final = ((2,), (3,), (2, 2), (2, 3))
 
 
 class MeshMemory(Memory):
-    """What each rank of a mesh has; as a dict, what the first has."""
+    """The contents of memory on each rank of a mesh; as a dict, those on the first."""
 
     def __init__(self, ranks: int) -> None:
         super().__init__()
@@ -30,12 +30,12 @@ class MeshMemory(Memory):
         self._on: dict[Key, list[Array]] = {}
 
     def put(self, node: UOp, arrays: list[Array]) -> None:
-        """What each rank has in the memory of a BUFFER or PARAM."""
+        """Sets the contents of a BUFFER or PARAM on each rank."""
         self._on[storage_key(node)] = arrays
         self[storage_key(node)] = arrays[0].reshape(-1)
 
     def of(self, node: UOp, rank: int) -> Array:
-        """What a rank has there, in the dtype and shape of the node."""
+        """The contents on a rank, in the dtype and shape of the node."""
         return self._on[storage_key(node)][rank].view(as_dtype(node.dtype).numpy).reshape(node.shape)
 
 

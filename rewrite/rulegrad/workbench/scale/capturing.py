@@ -193,7 +193,7 @@ def _steps(launch: _Launch) -> list[tuple[list[int], Collective | None]]:
 
 
 def _last(events: Sequence[Event], first: int) -> set[int]:
-    """What the first kernels of a plan wait for: all that was launched before it."""
+    """The event that the first kernels of a plan wait for, by number: the last that was launched before it."""
     return {first - 1} if 0 < first <= len(events) else set()
 
 

@@ -119,7 +119,7 @@ def collective_cost(kind: str, nbytes: float, group: Group, machine: Machine) ->
 
 
 def sent_bytes(kind: str, nbytes: float, ranks: int) -> float:
-    """What one rank sends at the least, of a whole array of so many bytes.
+    """The bytes that one rank sends at the least, of a whole array of so many.
 
     >>> sent_bytes("all_reduce", 1000, 4), sent_bytes("all_gather", 1000, 4), sent_bytes("shift", 1000, 4)
     (1500.0, 750.0, 1000.0)

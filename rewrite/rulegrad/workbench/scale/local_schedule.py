@@ -18,7 +18,7 @@ from rulegrad.workbench.scale.strategies import bucketed
 
 
 class Work(NamedTuple):
-    """What one launch of a kernel does."""
+    """The work of one launch of a kernel."""
 
     operations: int
     bytes: int

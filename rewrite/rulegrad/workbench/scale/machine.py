@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent / "machines"  #: the machines that come with rule
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What joins devices, as Hockney's model has it (1994): a message of n bytes takes latency + n / bandwidth.
+    """A link between devices in Hockney's model (1994): a message of n bytes takes latency + n / bandwidth.
 
     >>> Link("NVLink", 8, 2e-6, 450e9).seconds(450_000_000)
     0.001002

@@ -37,7 +37,7 @@ def one_forward_one_backward(stages: int, micro_batches: int, forward: float, ba
 
 
 def _order(stage: int, stages: int, micro_batches: int) -> list[tuple[bool, int]]:
-    """What a stage does: pairs of whether it is a forward pass, and the number of the micro-batch."""
+    """The passes of a stage in order: whether each is a forward pass, and the number of its micro-batch."""
     ahead = min(stages - stage - 1, micro_batches)
     found = [(True, number) for number in range(ahead)]
     for number in range(micro_batches):

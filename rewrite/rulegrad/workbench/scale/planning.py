@@ -33,7 +33,7 @@ _MOST_SETTLING: Final = 3
 
 
 class Sent(NamedTuple):
-    """What one device sends in the collectives of one kind, as `rulegrad.communication.counters` counts it."""
+    """The traffic of one device in the collectives of one kind, as `rulegrad.communication.counters` counts it."""
 
     calls: int
     bytes: int
@@ -105,7 +105,7 @@ class Judge:
         return found | {id(tensor): "optimizer state" for _, tensor in self.training.state()}
 
     def candidate(self, choice: Choice) -> Candidate:
-        """What a step takes with these placements of the groups, or with those that they have after some steps."""
+        """The candidate with these placements of the groups, or with those that they have after some steps."""
         if choice not in self.known:
             traced, settled = self._settled(choice)
             if settled != choice:

@@ -83,7 +83,7 @@ def as_objects(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def collectives(step: Step) -> list[dict[str, Any]]:
-    """What takes part in communication: by kind, axes and algorithm, how often, and how long in all."""
+    """The collectives by kind, axes and algorithm: how often each runs, and how long in all."""
     found: dict[tuple[str, str, str], list[float]] = {}
     for timed in step.events:
         if not timed.event.is_kernel:

@@ -71,7 +71,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What one rank does in one step. All ranks do the same, each with its own part of the data.
+    """The events of one rank in one step. All ranks do the same, each with its own part of the data.
 
     >>> schedule = Schedule("one kernel", (Event("matmul", operations=2e9, bytes=12e6),))
     >>> schedule.ranks
@@ -157,7 +157,7 @@ class Schedule:
             raise FileError(f"{path} cannot be written: {error.strerror}") from None
 
     def as_object(self) -> dict[str, Any]:
-        """What the file has; values that are the default ones are left out.
+        """The contents of the file as plain data; values that are the default ones are left out.
 
         >>> Schedule("s", (Event("matmul", seconds=0.5),)).as_object()["events"]
         [{'name': 'matmul', 'seconds': 0.5}]
@@ -204,7 +204,7 @@ def load_schedule(path: str | Path) -> Schedule:
 
 
 def _problem(number: int, event: Event, mesh: Mapping[str, int]) -> str:
-    """What is wrong with an event, or ""."""
+    """The problem with an event, or ""."""
     if not event.is_kernel and event.kind not in KINDS:
         return f"kind {event.kind!r} is neither kernel nor {', '.join(KINDS)}"
     if event.phase not in PHASES:

@@ -18,7 +18,7 @@ from rulegrad.workbench.scale.schedule import Schedule
 
 
 class Training(NamedTuple):
-    """What a program defines: a function without arguments that does one step, its optimizer, and all its globals."""
+    """A program's training: a function without arguments that does one step, its optimizer, and all its globals."""
 
     step: Callable[[], Any]
     optimizer: Optimizer

@@ -29,7 +29,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step takes on the slowest rank."""
+    """The time, communication and memory of one step on the slowest rank."""
 
     ranks: int
     seconds: float
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a simulation takes for granted beside the machine."""
+    """The assumptions of a simulation beside the machine."""
 
     jitter: float = 0.0  #: standard deviation of ranks' times, as a share
     overlaps: bool | None = None  #: whether kernels run during collectives; None: as the machine says

@@ -32,7 +32,7 @@ Placement: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TracedStep:
-    """What each device does in one step: a plan that is not for running, and what its buffers are."""
+    """The work of each device in one step: a plan that is not for running, and what its buffers are."""
 
     mesh: tuple[int, ...]
     plan: Plan

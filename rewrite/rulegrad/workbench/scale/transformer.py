@@ -39,7 +39,7 @@ class Transformer:
         return self.layers * block + (self.vocabulary + self.sequence) * self.width
 
     def schedule(self, micro_batch: int = 1, model: int = 1, stages: int = 1, micro_batches: int = 1) -> Schedule:
-        """What a rank of a stage does, in a mesh of axes `pipeline` and `model`.
+        """The schedule of a rank of a stage, in a mesh of axes `pipeline` and `model`.
 
         micro_batch: examples of one pass. model: ranks that divide heads and columns. Raises ConfigError where these
         do not divide heads, or stages the layers.

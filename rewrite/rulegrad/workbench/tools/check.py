@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 def _looked_into(
     files: list[syntax.File], found: list[Diagnostic], mine: list[syntax.File], options: argparse.Namespace
 ) -> tuple[list[Diagnostic], list[Cost]]:
-    """What was found, and what rules without mistakes do; or in how many ways their patterns may be tried."""
+    """All problems, with those that analyses and test lines show; or in how many ways patterns may be tried."""
     try:
         if options.costs:
             return found, [cost for _, cost in costs(files, library_of(files))]

@@ -23,7 +23,7 @@ from rulegrad.communication.worlds import named_ranks
 from rulegrad.errors import CommunicationError, FileMissingError
 from rulegrad.support.watched import KILLED, LEFT, end_with_parent
 
-# What mpiexec says of a process that was killed, in many lines; from the first on, none is of the program.
+# The lines of mpiexec about a process that was killed; from the first on, none is of the program.
 _FIRST: Final = re.compile(rb"={20,}\s*$")
 _KILLED: Final = re.compile(rb"EXIT STRING: .* \(signal (\d+)\)")
 _PROCESS: Final = re.compile(rb"PID (\d+) RUNNING AT (\S+)")

@@ -181,7 +181,7 @@ def _report(judge: Judge, best: Sequence[Candidate], tried: int) -> str:
 
 
 def _why(one: Candidate) -> str:
-    """What takes memory, and what is sent."""
+    """The memory of a candidate, and the collectives that send bytes."""
     memory = ", ".join(f"{name} {bytes_text(size)}" for name, size in one.memory.items() if size)
     sent = ", ".join(
         f"{count.calls} x {kind} {bytes_text(count.bytes)}" for kind, count in sorted(one.sent.items()) if count.bytes

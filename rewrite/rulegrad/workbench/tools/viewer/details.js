@@ -1,4 +1,4 @@
-// What stands beside the graph: the rule with its place, the user's line, the nodes that went and came, and the chosen node.
+// The details beside the graph: the rule with its place, the user's line, the nodes that went and came, and the chosen node.
 
 const RULE_TOKENS = /(#.*)|("(?:[^"\\]|\\.)*")|\b(if|let|for|in|else|where|with|needs|unsound|before|after|fallback|essential|assumes|decreases|maybe|must|subst|fresh|not|and|or)\b|\b([A-Z][A-Z0-9_]+)\b|(->)|\b(\d[\w.]*)\b/g;
 const SOURCE_TOKENS = /(\/\/.*)|("(?:[^"\\]|\\.)*")|\b(__kernel|__global|__local|const|restrict|void|for|if|else|return|int|uint|long|ulong|short|ushort|char|uchar|float|double|half|bool|unsigned)\b|\b(get_\w+_id|barrier|[a-z]+\d*(?=\())\b|(->)|\b(\d[\w.]*)\b/g;
