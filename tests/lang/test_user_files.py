@@ -51,7 +51,9 @@ def test_a_rule_is_switched_off(write: Write) -> None:
 
 def test_steps_are_put_in_and_taken_out(write: Write) -> None:
     before = engine.pipeline("kernel")
-    first = write("first.rules", ONE_MORE + "insert one_more before symbolic in kernel\nremove loads from kernel\n")
+    first = write(
+        "first.rules", ONE_MORE + "insert one_more before symbolic in kernel\nremove insert_loads from kernel\n"
+    )
     second = write(
         "second.rules", "insert materialize after one_more in kernel\ninsert tensor after gating in kernel\n"
     )

@@ -29,7 +29,7 @@ _JOINED = ("GROUP", "SEGMENTS")  # stores that are one kernel
 
 
 class Step(NamedTuple):
-    """One kernel: its graph as `isolate_kernels` and `number_buffers` left it, and the plan's buffers behind its slots."""
+    """One kernel: its graph as `isolate_kernels` and `number_buffers` left it, and the plan's buffers at its slots."""
 
     graph: UOp
     buffers: tuple[int, ...]

@@ -77,7 +77,9 @@ class Comparison:
         """The graphs at points after the passes that do not ask what it costs to compute a value."""
         passes = engine.pipeline("schedule")
         graphs = [self.graph_at(point)[0] for point in points]
-        return engine.run_all(graphs, passes[passes.index("number_buffers") + 1 : passes.index("mark_fused_attention")], self.target)
+        return engine.run_all(
+            graphs, passes[passes.index("number_buffers") + 1 : passes.index("mark_fused_attention")], self.target
+        )
 
 
 def _on_parameters_of(kernel: UOp, other: UOp) -> UOp:

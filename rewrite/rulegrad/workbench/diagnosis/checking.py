@@ -112,9 +112,13 @@ def check_schedule(graph: UOp, schedule: Schedule) -> None:
 
     That is what the passes `isolate_kernels` and `number_buffers` are to keep when they make a kernel of each store.
     """
-    message = "the kernels of the schedule do not compute what the graph does: pass isolate_kernels or number_buffers is wrong"
+    found = "the kernels of the schedule do not compute what the graph does"
+    message = f"{found}: pass isolate_kernels or number_buffers is wrong"
     _require_meaning(
-        graph, lambda samples: _run_steps(schedule, samples), "the schedule (passes isolate_kernels, number_buffers)", message
+        graph,
+        lambda samples: _run_steps(schedule, samples),
+        "the schedule (passes isolate_kernels, number_buffers)",
+        message,
     )
 
 
