@@ -2,8 +2,8 @@
 
     python bench/varying.py [CASE ...]
 
-Each case runs at a size by a plan of its own, and by a general plan that was made from other sizes. Times are the
-least of several runs, by the processor time of the thread, in microseconds.
+Each case runs at a size by a plan of its own, and by a general plan that was made from other sizes ("own plan" where
+there is none). Times are the least of several calls with one thread, in microseconds.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def tactics(compute: Callable[..., Tensor], arguments: tuple[Tensor, ...]) -> st
     with rg.profile() as found:
         compute(*arguments).realize()
     kernels = sorted(found.kernels, key=lambda kernel: -kernel.seconds)
-    return " ".join(kernel.schedule.partition(":")[0] or "none" for kernel in kernels)
+    takes_sizes = any("size0" in kernel.source for kernel in kernels)
+    names = [kernel.schedule.partition(":")[0] or "none" for kernel in kernels]
+    return " ".join(names if takes_sizes else [*names, "(own plan)"])
 
 
 def main() -> None:
@@ -112,7 +114,9 @@ def main() -> None:
         with rg.config(threads=1, general_plans=0):
             for size in sizes:
                 arguments = make(size)
-                rows.append((size, least_time(compute, arguments), tactics(compute, arguments)))
+                rows.append(
+                    (size, least_time(compute, arguments), tactics(compute, arguments).removesuffix(" (own plan)"))
+                )
         forget_kernels()
         varying.OFTEN = 1 << 30  # type: ignore[misc]
         with rg.config(threads=1, general_plans=1):
@@ -120,8 +124,8 @@ def main() -> None:
                 compute(*make(size)).realize()
             for size, own, tactic in rows:
                 arguments = make(size)
-                general = least_time(compute, arguments)
                 told = tactics(compute, arguments)
+                general = least_time(compute, arguments)
                 print(
                     f"{name:26}{size:6}{own:12.1f}{general:12.1f}{general / own:8.2f}   {tactic} | {told}", flush=True
                 )
