@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rulegrad.compile.memory_plan import Use
     from rulegrad.compile.plans import Launch
     from rulegrad.compile.schedule import Step
-    from rulegrad.support.places import Stack
+    from rulegrad.support.locations import Stack
 
 #: Bytes that small all-reduces wait for, so that they are sent as one.
 BUCKET: Final = 1 << 20

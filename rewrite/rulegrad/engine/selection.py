@@ -15,8 +15,8 @@ WHERE_THERE = "?"
 class RuleFacts(NamedTuple):
     """Information on a rule for settings and tools; its name is `SET.RULE`."""
 
-    place: str  # file:line
-    kind: str  # rule, text, or case (of a function; also what gathers a fact or a state)
+    location: str  # file:line
+    kind: str  # rule, text, or case (of a function; also of a fact or a state)
     essential: bool
     unsound: bool
     has_extern: bool  # an extern has a part in it
@@ -54,7 +54,7 @@ def _named(rules: Mapping[str, RuleFacts], entry: str) -> list[str]:
     for name in names:
         if not rules[name].optional:
             what = "a case of a function, a fact or a state" if rules[name].kind == "case" else "essential"
-            message = f"RULES_OFF (setting rules_off) names {entry!r}, but {name} ({rules[name].place}) is {what}"
+            message = f"RULES_OFF (setting rules_off) names {entry!r}, but {name} ({rules[name].location}) is {what}"
             raise ConfigError(f"{message}; replace it in a rule file of your own instead")
     return names
 

@@ -31,7 +31,7 @@ class Change(NamedTuple):
     """A rule that fired: before and after are a node each, or the nodes that a gradient rule takes and gives."""
 
     rule: str
-    place: str
+    location: str
     found: UOp  # the node before, as the pass found it
     before: tuple[UOp, ...]
     after: tuple[UOp, ...]
@@ -41,8 +41,8 @@ class Change(NamedTuple):
 def changes_of(info: Information | Inside) -> list[Change]:
     """The firings of a pass that was traced."""
     return [
-        Change(rule, place, found, (before,), (after,), inside)
-        for (rule, place, before, after), found, inside in zip(
+        Change(rule, location, found, (before,), (after,), inside)
+        for (rule, location, before, after), found, inside in zip(
             info["firings"], info["found"], info["inside"], strict=True
         )
     ]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.support import forks
-from rulegrad.support.places import Stack, shown
+from rulegrad.support.locations import Stack, shown
 
 if TYPE_CHECKING:
     from rulegrad.runtime.allocator import Allocator

@@ -71,7 +71,7 @@ def _asks_for_consumers(rule: syntax.Rule) -> bool:
     return any("uses" in calls_in(x) for x in (*expressions, rule.template))
 
 
-def check_gathering(world: World, rule: syntax.Rule, kind: str) -> None:
+def check_dataflow_rule(world: World, rule: syntax.Rule, kind: str) -> None:
     """The pattern, clauses and value of a fact or a send."""
     _RuleChecker(world, Setting(kind, walk=True), rule).check()
     for test in rule.tests:

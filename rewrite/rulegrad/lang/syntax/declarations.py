@@ -110,7 +110,7 @@ class OpDeclaration:
     shape: Expression | None = None
     checks: tuple[tuple[Expression, str], ...] = ()
     spelling: Text | None = None  # kind "expr"
-    stages: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()  # the IR levels at which it may occur; all, where none is said
     doc: str = ""
     ulp: int = 0  # units in the last place by which a device's floats may differ
     cost: int = 1  # additions that take as long
@@ -274,7 +274,7 @@ class Extern:
     name: str
     parameters: tuple[tuple[str, str], ...]
     result: tuple[str, ...]
-    location: str
+    qualified_name: str
     tests: tuple[RuleTest, ...]
     span: Span
 
@@ -376,7 +376,7 @@ class Use:
 
     path: str  # as it is written
     names: tuple[tuple[str, Span], ...]
-    place: Span  # of the path
+    path_span: Span
     span: Span
 
 

@@ -16,7 +16,7 @@ from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang.diagnostics import place
+from rulegrad.lang.diagnostics import location
 from rulegrad.workbench.analysis.cells import Cell, Contradiction, Opaque, below, join
 from rulegrad.workbench.analysis.cycles import fits
 from rulegrad.workbench.analysis.findings import Findings, head, one_line
@@ -122,8 +122,8 @@ def _report(
     earlier, later = pair
     notes = (
         f"on {one_line(node)}",
-        f"{outer.name} ({place(outer.rule.span)}) leads to {one_line(ends[0])}",
-        f"{inner.name} ({place(inner.rule.span)}) leads to {one_line(ends[1])}",
+        f"{outer.name} ({location(outer.rule.span)}) leads to {one_line(ends[0])}",
+        f"{inner.name} ({location(inner.rule.span)}) leads to {one_line(ends[1])}",
     )
     if same:
         message = (

@@ -13,7 +13,7 @@ _WIDEST = 200
 
 
 class Findings:
-    """Collects diagnostics; the first for a code and a place counts."""
+    """Collects diagnostics; the first for a code and a location counts."""
 
     def __init__(self, files: Sequence[syntax.File]) -> None:
         self._world = World(files)
@@ -34,7 +34,7 @@ class Findings:
 
 
 def head(rule: syntax.Rule) -> syntax.Span:
-    """The rule's name, as a place."""
+    """The rule's name, as a location."""
     start = rule.span
     return syntax.Span(start.file, start.line, start.column, start.line, start.column + len(rule.name))
 

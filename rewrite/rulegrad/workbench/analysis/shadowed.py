@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rulegrad.lang import syntax
-from rulegrad.lang.diagnostics import place
+from rulegrad.lang.diagnostics import location
 from rulegrad.lang.walk import expressions_in
 from rulegrad.workbench.analysis.findings import Findings, head
 from rulegrad.workbench.analysis.generality import canonical, conditions, covers
@@ -82,7 +82,7 @@ def _may_fail(template: syntax.Expression) -> bool:
 
 
 def _report(findings: Findings, name: str, earlier: Subject, later: Subject) -> None:
-    notes = (f"{earlier.name} is at {place(earlier.rule.span)}",)
+    notes = (f"{earlier.name} is at {location(earlier.rule.span)}",)
     same = _text(earlier) == _text(later)
     if same:
         message = f"`{later.rule.name}` says the same as {earlier.name}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang.diagnostics import place
+from rulegrad.lang.diagnostics import location
 from rulegrad.lang.syntax import Span
 from rulegrad.workbench.analysis.cells import Cell, below
 from rulegrad.workbench.analysis.findings import Findings, head
@@ -79,7 +79,7 @@ class Preempted:
         for subject, name, by in self._by.values():
             if by is not None:
                 message = f"`{subject.rule.name}` never fires in {name}: {by.name} rewrites a part of its pattern first"
-                notes = (f"{by.name} is at {place(by.rule.span)}",)
+                notes = (f"{by.name} is at {location(by.rule.span)}",)
                 findings.report("child-rewritten", message, head(subject.rule), "match what that rule gives", notes)
 
 
