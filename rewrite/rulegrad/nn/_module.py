@@ -146,7 +146,7 @@ class Module(Hooked, walking.Walked):
         found: dict[str, Any] = {}
         for name, part in self.__dict__.items():
             if name in NOT_WALKED or (isinstance(part, Module) and kinds.get(name) != "module"):
-                continue  # a module that `object.__setattr__` has set is no part, as in PyTorch
+                continue  # a module that `object.__setattr__` has set is not a part, as in PyTorch
             if part is None or isinstance(part, (Tensor, walking.Walked, list, tuple, Mapping)):
                 found[name] = part
         return found

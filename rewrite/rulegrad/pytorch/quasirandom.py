@@ -41,7 +41,7 @@ class SobolEngine:
 
     def draw(self, n: int = 1, out: Any = None, dtype: Any = None) -> Any:
         """The next `n` points, as rows."""
-        import warnings  # late: SciPy warns of numbers of points that are no power of 2
+        import warnings  # late: SciPy warns of numbers of points that are not powers of 2
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
