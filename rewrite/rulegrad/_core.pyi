@@ -590,7 +590,7 @@ class GraphFunction:
     """Graphs with parameters, which are built again on other nodes."""
 
     def __init__(self, roots: Sequence[UOp], parameters: Sequence[UOp]) -> None:
-        """The graphs below `roots`; the nodes below parameters are not part of them. Raises GraphError where two are one."""
+        """The graphs below `roots`, down to the parameters. Raises GraphError where two of these are one."""
     def apply(self, arguments: Sequence[UOp]) -> list[UOp]:
         """The graphs with nodes of the same shapes and dtypes in the places of the parameters. Raises GraphError."""
 

@@ -288,8 +288,8 @@ def in_engine(
 ) -> dict[str, Any] | None:
     """The parts of a prepared plan with which the engine launches it; None where Python has to.
 
-    None of the results is an input, and no input waits for a check of indices. graphs: for messages about indices, what is
-    computed, where that is the same each time.
+    None of the results is an input, and no input waits for a check of indices. graphs: for messages about indices,
+    what is computed, where that is the same each time.
     """
     recorded = prepared.recorded
     if recorded is None or not prepared.is_replayed:

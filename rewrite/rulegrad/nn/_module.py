@@ -15,6 +15,7 @@ from rulegrad.nn._hooks import HOOKS, Hooked, after, before
 from rulegrad.nn._uninitialized import UninitializedBuffer, UninitializedParameter, waiting
 from rulegrad.nn.parameter import Parameter, buffer_kind, mark
 from rulegrad.tensor.capturing import noticed
+from rulegrad.tensor.device_names import cuda_device
 from rulegrad.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -414,7 +415,7 @@ class Module(Hooked, walking.Walked):
 
     def cuda(self, device: Any = None) -> Self:
         """`to("cuda")`, or to the GPU of this number."""
-        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+        return self.to(cuda_device(device))
 
     def type(self, dst_type: Any) -> Self:
         """`to(dst_type)`, of a dtype."""

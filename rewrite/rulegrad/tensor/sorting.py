@@ -77,7 +77,7 @@ def _target(self: Tensor) -> str:
 def _order(self: Tensor, k: int, descending: bool, target: str) -> Tensor:
     """The places in the order of the elements along an axis of several, which is counted from 0."""
     rows = self.detach().moveaxis(k, -1)
-    places = _argsort(order_keys(rows.reshape(-1, self.shape[k]), descending), self.dtype)
+    places = _argsort_rows(order_keys(rows.reshape(-1, self.shape[k]), descending), self.dtype)
     return places.reshape(rows.shape).moveaxis(-1, k)
 
 
@@ -255,13 +255,13 @@ def _float_keys(self: Tensor) -> Tensor:
 # ---- sorting ----
 
 
-def _argsort(self: Tensor, dtype: DType) -> Tensor:
+def _argsort_rows(self: Tensor, dtype: DType) -> Tensor:
     """For rows of keys of values of the dtype, the places in the order of the keys, equal ones in order."""
     return _argsort_counting(self) if self.shape[1] <= _SHORT else _argsort_radix(self, dtype)
 
 
 def _argsort_first(self: Tensor, dtype: DType, count: int) -> Tensor:
-    """The first of `_argsort`, so many of them.
+    """The first of `_argsort_rows`, so many of them.
 
     Blocks are put in order by their least keys: the elements that come first are in the blocks that come first, as
     many of them. So all blocks' least keys are looked at, and the elements of some blocks: of about the root of
@@ -273,7 +273,7 @@ def _argsort_first(self: Tensor, dtype: DType, count: int) -> Tensor:
     size = math.isqrt(extent // count)
     blocks = -(-extent // size)
     if extent <= _SHORT or 2 * (blocks + count * size) > extent:
-        return slice_axis(_argsort(self, dtype), 1, 0, count)
+        return slice_axis(_argsort_rows(self, dtype), 1, 0, count)
     # what is missing at the end comes after all others
     whole = self.pad([(0, 0), (0, blocks * size - extent)], value=extremes(self.dtype)[1])
     chosen = _argsort_first(whole.reshape(rows, blocks, size).min(-1).contiguous(), dtype, count).sort(1).values
@@ -283,7 +283,7 @@ def _argsort_first(self: Tensor, dtype: DType, count: int) -> Tensor:
 
 
 def _argsort_selection(self: Tensor, count: int) -> Tensor:
-    """The first of `_argsort`, each the least of what comes after the one before: a key and its place are a word."""
+    """`_argsort_first`, by the least of what comes after the one before: a key and its place are a word."""
     places = self.arange(self.shape[1], device=self._device or None)
     words = (self.contiguous().cast(int64) << 32) + places
     found = [words.min(1, keepdims=True)]
@@ -293,7 +293,7 @@ def _argsort_selection(self: Tensor, count: int) -> Tensor:
 
 
 def _argsort_counting(self: Tensor) -> Tensor:
-    """`_argsort`, by comparing each key with all others."""
+    """`_argsort_rows`, by comparing each key with all others."""
     keys, (rows, extent) = self.contiguous(), self.shape
     positions = self.arange(extent, dtype=int32, device=self._device or None)
     one, other = keys.unsqueeze(-1), keys.unsqueeze(-2)
@@ -304,7 +304,7 @@ def _argsort_counting(self: Tensor) -> Tensor:
 
 
 def _argsort_radix(self: Tensor, dtype: DType) -> Tensor:
-    """`_argsort`, by digits, the last one first."""
+    """`_argsort_rows`, by digits, the last one first."""
     rows, extent = self.shape
     places = self.arange(extent, device=self._device or None).reshape(1, extent).expand(rows, extent)
     bits = self.dtype.bits if dtype.is_float else max(dtype.bits, 8)

@@ -57,6 +57,12 @@ class Rule:
     comment: str = ""  # the comment lines right above it
     of_form: bool = False  # the form of a function stands for it
 
+    @property
+    def name_span(self) -> Span:
+        """Where its name stands."""
+        start = self.span
+        return Span(start.file, start.line, start.column, start.line, start.column + len(self.name))
+
 
 # ---- declarations ----
 

@@ -13,7 +13,7 @@ from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Emitter, Library
 from rulegrad.lang.walk import expressions_in, most_kept
 from rulegrad.workbench.analysis.asked import EVERYTHING, Asked
-from rulegrad.workbench.analysis.findings import Findings, head
+from rulegrad.workbench.analysis.findings import Findings
 
 THRESHOLD = 1000
 CHAIN = 8  # members of a chain, and items of a sequence, that costs are counted for
@@ -89,7 +89,7 @@ def check_costs(findings: Findings, files: Sequence[syntax.File], library: Libra
             message = f"`{rule.name}` may be tried in {cost.ways} ways on one node"
             hint = "split the rule, write `ordered` where an order is known, or match less of a chain"
             notes = (f"{cost.alternatives} alternatives, {cost.choices} choices out of {CHAIN} members or items",)
-            findings.report("costly-pattern", message, head(rule), hint, notes)
+            findings.report("costly-pattern", message, rule.name_span, hint, notes)
 
 
 def as_table(found: Sequence[Cost]) -> str:

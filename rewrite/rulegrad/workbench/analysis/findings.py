@@ -33,12 +33,6 @@ class Findings:
         return sorted(self._world.diagnostics, key=lambda d: (d.span.file, d.span.line, d.span.column, d.code))
 
 
-def head(rule: syntax.Rule) -> syntax.Span:
-    """The rule's name, as a location."""
-    start = rule.span
-    return syntax.Span(start.file, start.line, start.column, start.line, start.column + len(rule.name))
-
-
 def one_line(node: UOp) -> str:
     """A small graph as one line, as far as it goes: `ADD(a0:int32, 3)`."""
     text = _spelled(node, 0)

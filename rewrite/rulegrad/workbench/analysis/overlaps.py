@@ -13,7 +13,7 @@ from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.lang.diagnostics import location
 from rulegrad.workbench.analysis.cells import Contradiction, Opaque, join
-from rulegrad.workbench.analysis.findings import Findings, head, one_line
+from rulegrad.workbench.analysis.findings import Findings, one_line
 from rulegrad.workbench.analysis.instances import Maker
 from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 
@@ -136,5 +136,5 @@ def _disagrees(
         f"{earlier.name} ({location(earlier.rule.span)}) leads to {one_line(first)}",
         f"{later.name} leads to {one_line(second)}",
     )
-    findings.report("rules-disagree", message, head(later.rule), hint, notes, earlier.name)
+    findings.report("rules-disagree", message, later.rule.name_span, hint, notes, earlier.name)
     return True

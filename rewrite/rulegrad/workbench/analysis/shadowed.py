@@ -5,7 +5,7 @@ from __future__ import annotations
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import location
 from rulegrad.lang.walk import expressions_in
-from rulegrad.workbench.analysis.findings import Findings, head
+from rulegrad.workbench.analysis.findings import Findings
 from rulegrad.workbench.analysis.generality import canonical, conditions, covers
 from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 
@@ -86,13 +86,13 @@ def _report(findings: Findings, name: str, earlier: Subject, later: Subject) -> 
     same = _text(earlier) == _text(later)
     if same:
         message = f"`{later.rule.name}` says the same as {earlier.name}"
-        findings.report("same-rule", message, head(later.rule), "delete one of them", notes)
+        findings.report("same-rule", message, later.rule.name_span, "delete one of them", notes)
         return
     message = (
         f"`{later.rule.name}` never fires in {name}: {earlier.name}, which is tried before it, matches all that it does"
     )
     hint = f"write `before {earlier.name}`, if it is a special case; or delete it"
-    findings.report("shadowed-rule", message, head(later.rule), hint, notes)
+    findings.report("shadowed-rule", message, later.rule.name_span, hint, notes)
 
 
 def _alike(one: Subject, other: Subject) -> bool:
