@@ -77,7 +77,7 @@ def _world(device: str) -> World:
 def _carrier(members: Sequence[Communication]) -> Carrier | None:
     """The carrier of collectives between the memories of GPUs; None where they go through the host."""
     from rulegrad.communication.carriers import carrier_of  # late: few programs have tensors on a mesh
-    from rulegrad.communication.nccl import is_carried  # late: likewise
+    from rulegrad.communication.nccl import is_carried  # late: few programs have tensors on a mesh
 
     carrier = carrier_of(members[0].device)
     return carrier if carrier and all(is_carried(member.collective) for member in members) else None

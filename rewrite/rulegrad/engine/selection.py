@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -39,8 +40,6 @@ def switched_off(rules: Mapping[str, RuleFacts]) -> frozenset[str]:
 
 
 def _share(rules: Mapping[str, RuleFacts], seed: int, share: float) -> list[str]:
-    import random  # late: few programs leave rules out at random
-
     optional = sorted(name for name, facts in rules.items() if facts.optional)
     return random.Random(seed).sample(optional, round(share * len(optional)))
 

@@ -18,7 +18,7 @@ from rulegrad.workbench.explaining.script import Recording
 if TYPE_CHECKING:
     from rulegrad._core import Inside
     from rulegrad.engine.pass_run import PassRun
-    from rulegrad.runtime.kernel import Kernel
+    from rulegrad.engine.watching import CompiledKernel
 
 
 APPLIES = "apply_schedule"  # the pass that takes steps
@@ -98,7 +98,7 @@ class ScheduleRecording(Recording):
             inside = [one for change in run.changes for one in change.inside] or list(run.remaining)
             self.chosen.append((run, inside))
 
-    def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
+    def compiled(self, graph: UOp, kernel: CompiledKernel, target: str) -> None:
         self.names[graph] = kernel.name
         self.schedules[graph] = kernel.schedule
 

@@ -247,6 +247,6 @@ def _outcome(number: int) -> Outcome:
 def require_z3() -> None:
     """Raises RuleError where z3 is not installed."""
     try:
-        import z3  # noqa: F401  # late: it is optional
+        import z3  # noqa: F401  # late: z3 is optional
     except ImportError:
         raise RuleError("proving needs z3; install it with: pip install 'rulegrad[prove]'") from None

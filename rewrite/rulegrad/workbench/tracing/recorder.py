@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.compile import forget_kernels
 from rulegrad.engine import watching
 from rulegrad.engine.pass_run import PassRun
-from rulegrad.engine.watching import Change, Part, changes_of
+from rulegrad.engine.watching import Change, CompiledKernel, Part, changes_of
 from rulegrad.errors import ConfigError
 from rulegrad.ir import UOp
 from rulegrad.runtime.profile import Profile
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rulegrad._core import Inside
-    from rulegrad.runtime.kernel import Kernel
 
 
 #: Candidates of one round of a choose pass that are kept: those of least cost.
@@ -111,7 +110,7 @@ class TracedPass:
 class TracedKernel:
     """A kernel that was made, and the graph that was cut out for it."""
 
-    kernel: Kernel
+    kernel: CompiledKernel
     target: str
     graph: UOp
     line: Location | None
@@ -241,7 +240,7 @@ class Trace:
         inside = self._inside(change.inside, line)
         return TracedFiring(change.rule, change.location, found, before, after, changed, line, inside)
 
-    def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
+    def compiled(self, graph: UOp, kernel: CompiledKernel, target: str) -> None:
         """A kernel was made."""
         with self._lock:
             line = self._provenance.of(self.table.number(graph))
