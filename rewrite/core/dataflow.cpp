@@ -69,7 +69,8 @@ bool DataflowValues::find(const CallKey& key, Value& value) {
   Entry& e = found->second;
   const bool sequence = dataflow_.merge == Merge::All || dataflow_.merge == Merge::Union;
   value = sequence ? machine_.persistent(Value::seq(e.items.data(), uint32_t(e.items.size()))) : e.value;
-  if (value.tag == Tag::Seq && value.q.depth > kDeepest) throw RewriteError("`" + dataflow_.name->text + "` holds sequences that are nested too deeply");
+  if (value.tag == Tag::Seq && value.q.depth > kDeepest)
+    throw RewriteError("`" + dataflow_.name->text + "` holds sequences that are nested too deeply");
   return true;
 }
 

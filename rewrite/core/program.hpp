@@ -73,7 +73,7 @@ struct Alternative {
 };
 
 struct Rule {
-  const Str* name;   // set.rule
+  const Str* name;      // set.rule
   const Str* location;  // file:line
 };
 

@@ -3,8 +3,8 @@
 // itself is not, even where it is equal to a node of the graph.
 #include <algorithm>
 
-#include "firing.hpp"
 #include "dataflow.hpp"
+#include "firing.hpp"
 
 namespace rulegrad {
 
