@@ -166,6 +166,14 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
 #endif
 #define OPPOSITE(N, h, k) ((N) - 1 - (k))
 #define REVERSE_LANES(N, v) ({ const __auto_type v_ = (v); SHUFFLED(v_, v_, LANES##N(OPPOSITE, N, 0)); })
+/* Each of N / c lanes c times. */
+#define REPEATED(N, c, k) ((k) / (c))
+#define REPEATED_LANE(N, c, k) v_[(k) / (c)]
+#if defined(__clang__) || __GNUC__ >= 12
+#define REPEAT_LANES(T, N, c, v) ({ const __auto_type v_ = (v); __builtin_shufflevector(v_, v_, LANES##N(REPEATED, N, c)); })
+#else
+#define REPEAT_LANES(T, N, c, v) ({ const __auto_type v_ = (v); (VECTOR(T, N)){LANES##N(REPEATED_LANE, N, c)}; })
+#endif
 /* Every second, third or fourth element. No vector is read beyond the last of them, which the last vector ends with. */
 #define SECONDS(N, s, k) (2 * (k) < (N) ? 2 * (k) : 2 * (k) + 1)
 #define THIRDS(N, s, k) (3 * (k) < 2 * (N) ? 3 * (k) : 0)

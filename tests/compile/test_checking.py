@@ -96,7 +96,7 @@ def test_a_graph_that_does_not_fit_its_stage_is_reported(tmp_path: Path) -> None
         "pass staged rewrite walk:\n"
         "    kept: NEG(x:float32) -> DETACH(x)\n"
         "        test fails x:float32\n"
-        "insert staged after loads in kernel\n",
+        "insert staged after insert_loads in kernel\n",
         encoding="utf-8",
     )
     with config(rules=[path], check=1), pytest.raises(RewriteError, match=r"pass staged leaves a graph .*staged\.kept"):
@@ -150,10 +150,10 @@ def test_every_stage_is_compared(rule: str, said: str, tmp_path: Path) -> None:
     ("rule", "said"),
     [
         (
-            "pass number collect:\n    of_buffer: b@BUFFER() -> PARAM[slot=0, shape=shape(b), dtype=dtype(b)]()",
-            "number",
+            "pass number_buffers collect:\n    of_buffer: b@BUFFER() -> PARAM[slot=0, shape=shape(b), dtype=dtype(b)]()",
+            "number_buffers",
         ),
-        ("pass isolate rewrite parents_first:\n    after: AFTER(b, _...) -> -b", "isolate"),
+        ("pass isolate_kernels rewrite parents_first:\n    after: AFTER(b, _...) -> -b", "isolate_kernels"),
     ],
 )
 def test_what_makes_kernels_of_a_graph_is_compared(rule: str, said: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def norm_of(x: Tensor) -> Tensor:
 
 kernel = floats(5, 3, 3, 3)
 pointwise_kernel = floats(6, 4, 1, 1)
+transposed_kernel = floats(3, 4, 2, 2)
 
 
 def windows_of(x: Array, size: int, step: int = 1) -> Array:
@@ -165,6 +167,11 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[..., Array], Callable[[in
         lambda x: x.repeat_interleave(2, 1).repeat_interleave(2, 2), lambda x: x.repeat(2, 1).repeat(2, 2),
         lambda t: [floats(3, t, t)],
     ),
+    "transposed convolution": (
+        lambda x: x.conv_transpose2d(tensor(transposed_kernel), stride=2),
+        lambda x: np.einsum("bihw,ioac->bohawc", x, transposed_kernel).reshape(len(x), 4, 2 * x.shape[2], -1),
+        lambda t: [floats(2, 3, t, t)],
+    ),
     "group norm": (lambda x: functional.group_norm(x, 2), group_norm, lambda t: [floats(2, 4, t, t)]),
     "axes as one": (
         lambda x: x.reshape(x.shape[0], -1).transpose(0, 1) * 2, lambda x: x.reshape(len(x), -1).T * 2,
@@ -184,6 +191,31 @@ def test_one_plan_serves_all_sizes(name: str, built: list[int]) -> None:
         arrays = arguments(t)
         same(ours(*map(tensor, arrays)), numpys(*arrays))
     assert built == []
+
+
+#: computations of images whose kernels read vectors at all sizes
+IMAGES: dict[str, Callable[[Tensor], Tensor]] = {
+    "largest of windows": lambda x: x.max_pool2d(3, 1, 1),
+    "mean of windows": lambda x: x.avg_pool2d(2),
+    "repeated": lambda x: x.repeat_interleave(2, 2).repeat_interleave(2, 3),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_kernels_of_images_of_any_size_have_vectors(name: str, built: list[int]) -> None:
+    compute = IMAGES[name]
+
+    for t in (134, 142):
+        compute(tensor(floats(2, 3, t, t))).realize()
+    for t in (4, 10, 32, 58, 100):
+        image = floats(2, 3, t, t)
+        expected = compute(tensor(image, "numpy")).numpy()
+        built.clear()
+        with rg.profile() as found:
+            computed = compute(tensor(image)).realize()
+        assert not re.search(r"\(VECTOR\(\w+, \d+\)\)\{[^;]*\bdata\d+\[", "".join(k.source for k in found.kernels)), t
+        same(computed, expected)
+        assert built == []
 
 
 def serves_all_sizes(name: str, device: str) -> None:

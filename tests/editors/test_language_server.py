@@ -319,5 +319,5 @@ def test_our_own_files(editor: Editor) -> None:
     path = data_folder("rules") / "kernel" / "where.rules"
     text = path.read_text(encoding="utf-8")
     assert [one for one in editor.open(path.as_uri(), text) if one["severity"] == 1] == []
-    assert "ruleset choices" in editor.hover(path.as_uri(), text, "choices")
+    assert "ruleset where_simplification" in editor.hover(path.as_uri(), text, "where_simplification")
     editor.close(path.as_uri())

@@ -51,12 +51,14 @@ def test_a_rule_is_switched_off(write: Write) -> None:
 
 def test_steps_are_put_in_and_taken_out(write: Write) -> None:
     before = engine.pipeline("kernel")
-    first = write("first.rules", ONE_MORE + "insert one_more before symbolic in kernel\nremove loads from kernel\n")
+    first = write(
+        "first.rules", ONE_MORE + "insert one_more before symbolic in kernel\nremove insert_loads from kernel\n"
+    )
     second = write(
         "second.rules", "insert materialize after one_more in kernel\ninsert tensor after gating in kernel\n"
     )
     with load_rules(first, second):
-        steps = [step for step in before if step != "loads"]
+        steps = [step for step in before if step != "insert_loads"]
         place = steps.index("symbolic")
         wanted = [*steps[:place], "one_more", "materialize", *steps[place:]]
         wanted.insert(wanted.index("gating") + 1, "tensor")
@@ -134,7 +136,7 @@ def test_off_and_defined(write: Write) -> None:
 
 def test_two_insertions_at_one_place(write: Write) -> None:
     one = write("a.rules", "insert materialize before symbolic in kernel\n")
-    two = write("b.rules", "insert tensor after composite in kernel\n")
+    two = write("b.rules", "insert tensor after expand_random in kernel\n")
     message = "a place of `kernel` is given to `tensor` here, but given to `materialize` elsewhere"
     assert problems(one, two) == [("conflicting-files", message)]
 

@@ -157,8 +157,8 @@ def test_a_share_may_survive_and_a_sample_is_drawn(small: str, capsys: pytest.Ca
 
 
 def test_our_rules(capsys: pytest.CaptureFixture[str]) -> None:
-    found = tried(capsys, "choices.always", "booleans.and_true")
-    assert {one["rule"] for one in found["tried"]} == {"choices.always", "booleans.and_true"}
+    found = tried(capsys, "where_simplification.always", "booleans.and_true")
+    assert {one["rule"] for one in found["tried"]} == {"where_simplification.always", "booleans.and_true"}
     assert Counter(one["kind"] for one in found["tried"])["test"] >= 4
 
 

@@ -69,7 +69,17 @@ def test_texts_are_listed(capsys) -> None:
 def test_several_processes_say_the_same(capsys) -> None:
     printed = []
     for jobs in ("1", "2"):
-        prove.main(["choices.same", "choices.always", "algebra.zero_float", "--all", "--json", "--jobs", jobs])
+        prove.main(
+            [
+                "where_simplification.same",
+                "where_simplification.always",
+                "algebra.zero_float",
+                "--all",
+                "--json",
+                "--jobs",
+                jobs,
+            ]
+        )
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
 

@@ -138,7 +138,7 @@ def test_json(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_ours_by_name_and_by_file(capsys: pytest.CaptureFixture[str]) -> None:
     rules = Path(__file__).parents[2] / "rules" / "kernel" / "booleans.rules"
-    for arguments in (["choices"], ["algebra.zero"], [str(rules)]):
+    for arguments in (["where_simplification"], ["algebra.zero"], [str(rules)]):
         assert main(["test", *arguments]) == 0
         held, _, of, *_ = capsys.readouterr().out.split()
         assert held == of != "0"

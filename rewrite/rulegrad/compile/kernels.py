@@ -155,7 +155,7 @@ def _require_flags(graph: UOp) -> None:
         if node.attrs["slot"] < 0 and (node.attrs["operation"] or node.attrs["place"] >= 0):
             raise RewriteError(
                 f"the check of the indices of `{node.attrs['operation']}` along axis {node.attrs['axis']} has no slot "
-                "for its flags in a kernel: pass number (rules/schedule/memory.rules) has to give it one"
+                "for its flags in a kernel: pass number_buffers (rules/schedule/memory.rules) has to give it one"
             )
 
 

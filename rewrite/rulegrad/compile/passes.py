@@ -13,7 +13,7 @@ from rulegrad.ir import UOp
 
 #: The first passes of the pipeline `kernel`: a kernel is isolated and numbered when it is cut out of the schedule, and
 #: is given parts of buffers before equal kernels are found.
-BEFORE_LOWERING: Final = ("isolate", "number", "begin_at_parts")
+BEFORE_LOWERING: Final = ("isolate_kernels", "number_buffers", "begin_at_parts")
 
 
 def lower(graphs: Sequence[UOp], before: Sequence[UOp], steps: Sequence[str], target: str, level: str) -> list[UOp]:

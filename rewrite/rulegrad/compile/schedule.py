@@ -29,7 +29,7 @@ _JOINED = ("GROUP", "SEGMENTS")  # stores that are one kernel
 
 
 class Step(NamedTuple):
-    """One kernel: its graph as `isolate` and `number` left it, and the plan's buffers behind its slots."""
+    """One kernel: its graph as `isolate_kernels` and `number_buffers` left it, and the plan's buffers at its slots."""
 
     graph: UOp
     buffers: tuple[int, ...]
@@ -53,7 +53,7 @@ class Schedule(NamedTuple):
 
 def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
     """The graph with its buffers as parameters, and the buffers by slot."""
-    numbered, info = engine.run(graph, "number")
+    numbered, info = engine.run(graph, "number_buffers")
     by_slot = info["numbered"]["place"]
     if config.check >= 2 and graph.src[0].dtype != "void":
         checks().check_numbering(graph, numbered, by_slot)
@@ -100,18 +100,18 @@ def _numbered(stores: Sequence[UOp], target: str) -> Iterator[tuple[UOp, list[UO
     """Each kernel as a graph of its own, and its buffers by slot."""
     roots = [UOp("SINK", (node,)) for node in stores]
     if not engine.is_looked_at():
-        yield from map(number_buffers, engine.run_all(roots, ["isolate"], target))
+        yield from map(number_buffers, engine.run_all(roots, ["isolate_kernels"], target))
         return
     for root in roots:
         with watching.part("kernel") as part:
-            found = number_buffers(engine.run(root, "isolate", target)[0])
+            found = number_buffers(engine.run(root, "isolate_kernels", target)[0])
             part.kernel = found[0]
         yield found
 
 
 def _passed(graph: UOp, target: str, lines: Lines, fused: Fused | None) -> tuple[UOp, Lines]:
     """The graph after all passes of the pipeline, and its nodes' lines."""
-    steps = [name for name in engine.pipeline("schedule") if name != "number"]
+    steps = [name for name in engine.pipeline("schedule") if name != "number_buffers"]
     if not (lines or fused or engine.is_looked_at()):
         return engine.run_all([graph], steps, target)[0], lines
     run = _runner(graph, target)
@@ -170,7 +170,7 @@ def numbered_lines(graphs: Sequence[UOp]) -> Lines:
         return {}
     nodes = list(lines)
     with watching.part("schedule"):  # the lines are known of the graph with buffers
-        _, info = engine.run(UOp("SINK", tuple(graphs)), "number", follow=nodes)
+        _, info = engine.run(UOp("SINK", tuple(graphs)), "number_buffers", follow=nodes)
     return {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
 
 

@@ -85,7 +85,7 @@ def local_graph(graph: UOp, target: str) -> tuple[UOp, list[UOp], tuple[Parts | 
         local, _ = engine.run(placed, "local_results", target)
         if config.check >= 2:
             checks().check_sharding(graph, local, parts, [rule for rule, *_ in info["firings"]])
-        local, info = engine.run(local, "number")
+        local, info = engine.run(local, "number_buffers")
     return local, info["numbered"]["place"], parts
 
 

@@ -321,6 +321,12 @@ class Run:
             found = self.value(node.src[0])
             self.loops[LANE] = node.shape[0] - 1 - self.loops[LANE]
             return found
+        if node.op == "REPEAT_LANES":
+            lane = self.loops[LANE]
+            self.loops[LANE] = lane // node.attrs["by"]
+            found = self.value(node.src[0])
+            self.loops[LANE] = lane
+            return found
         (count,) = node.src[0].shape
         values = [self.value(node.src[0]) for _ in self._lanes(count)]
         if node.op == "LANE":

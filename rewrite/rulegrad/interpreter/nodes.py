@@ -23,6 +23,7 @@ VECTORS = (
     "LANE",
     "HALF_VECTOR",
     "REVERSE_LANES",
+    "REPEAT_LANES",
     "BROADCAST",
     "STACK",
     "RAMP",

@@ -248,6 +248,8 @@ class _Run:
             self.values[node] = np.split(self._value(node.src[0]), 2)[node.attrs["at"]]
         elif node.op == "REVERSE_LANES":
             self.values[node] = self._value(node.src[0])[::-1]
+        elif node.op == "REPEAT_LANES":
+            self.values[node] = np.repeat(self._value(node.src[0]), node.attrs["by"], axis=0)
         elif node.op == "RAMP":
             self.values[node] = np.arange(node.attrs["lanes"], dtype=as_dtype(node.dtype).numpy)[:, None]
         else:

@@ -159,7 +159,7 @@ def tell(
 
 
 def _error(graphs: Sequence[UOp], place: int, index: int) -> Exception:
-    _, info = engine.run(UOp("SINK", tuple(graphs)), "number")
+    _, info = engine.run(UOp("SINK", tuple(graphs)), "number_buffers")
     node = info["numbered"]["check"][place]
     extent, facts = node.src[1].attrs["value"], node.attrs
     if facts["wraps"] and index < 0:

@@ -274,7 +274,7 @@ def _kernels(
         variable(number, least, max(least, min(typical, most)), most)
         for number, (typical, (least, most)) in enumerate(zip(_typical(template), bounds, strict=True))
     ]
-    flat = engine.run_all([graph for several in steps for graph in several], ["indexing", "flat"], target)
+    flat = engine.run_all([graph for several in steps for graph in several], ["indexing", "flatten_addresses"], target)
     count = len(fit.points)
     return [general_kernel(flat[at : at + count], fit, variables) for at in range(0, len(flat), count)]
 

@@ -65,7 +65,7 @@ class Comparison:
             steps = [at_point(several, self.fit, point) for several in self.steps]
         except (DifferentError, NoFormulaError, RulegradError):
             return False
-        of_sizes = engine.run_all(steps, ["indexing", "flat"], self.target)
+        of_sizes = engine.run_all(steps, ["indexing", "flatten_addresses"], self.target)
         general = [_on_parameters_of(at_sizes(k, point), one) for k, one in zip(self.kernels, of_sizes, strict=True)]
         passes = engine.pipeline("kernel")
         both = [*of_sizes, *general]
@@ -77,7 +77,9 @@ class Comparison:
         """The graphs at points after the passes that do not ask what it costs to compute a value."""
         passes = engine.pipeline("schedule")
         graphs = [self.graph_at(point)[0] for point in points]
-        return engine.run_all(graphs, passes[passes.index("number") + 1 : passes.index("fuse")], self.target)
+        return engine.run_all(
+            graphs, passes[passes.index("number_buffers") + 1 : passes.index("mark_fused_attention")], self.target
+        )
 
 
 def _on_parameters_of(kernel: UOp, other: UOp) -> UOp:

@@ -103,18 +103,22 @@ def check_numbering(before: UOp, after: UOp, by_slot: Sequence[UOp]) -> None:
         given = (contents(node, samples) for node in by_slot)
         return meaning(after, Samples(given, samples.kind, adds=samples.adds))
 
-    message = "pass number changes what the graph computes: its parameters are not the graph's buffers"
-    _require_meaning(before, numbered, "pass number", message)
+    message = "pass number_buffers changes what the graph computes: its parameters are not the graph's buffers"
+    _require_meaning(before, numbered, "pass number_buffers", message)
 
 
 def check_schedule(graph: UOp, schedule: Schedule) -> None:
     """Raises RewriteError when a schedule's kernels, one after the other, do not compute what the numbered graph does.
 
-    That is what the passes `isolate` and `number` are to keep when they make a kernel of each store.
+    That is what the passes `isolate_kernels` and `number_buffers` are to keep when they make a kernel of each store.
     """
-    message = "the kernels of the schedule do not compute what the graph does: pass isolate or number is wrong"
+    found = "the kernels of the schedule do not compute what the graph does"
+    message = f"{found}: pass isolate_kernels or number_buffers is wrong"
     _require_meaning(
-        graph, lambda samples: _run_steps(schedule, samples), "the schedule (passes isolate, number)", message
+        graph,
+        lambda samples: _run_steps(schedule, samples),
+        "the schedule (passes isolate_kernels, number_buffers)",
+        message,
     )
 
 

@@ -27,7 +27,7 @@ from rulegrad.workbench.diagnosis.samples import Samples, place_of, sample
 TOLERANCE = 1e-3
 
 #: What makes the reductions of a kernel that has vectors, copies or registers statements, in order.
-_TO_STATEMENTS = ("finish_schedule", "vectors", "nest", "accumulate")
+_TO_STATEMENTS = ("finish_schedule", "vectors", "name_nested_loops", "accumulate")
 _OF_VECTORS = (*VECTORS, "ACROSS")
 _LOWERED = ("REDUCE", "LABEL", "RAMP", "ACROSS")
 

@@ -101,7 +101,7 @@ def _schedules(options: argparse.Namespace) -> list[ScheduleExplanation]:
 
 def _scheduled(options: argparse.Namespace) -> list[tuple[UOp, str]]:
     """The graphs that are scheduled, with their targets: those of a script that have the node, or the given one."""
-    first = next(name for name in engine.pipeline("schedule") if name != "number")
+    first = next(name for name in engine.pipeline("schedule") if name != "number_buffers")
     subjects = _subjects(options)
     if isinstance(subjects, UOp):
         return [(subjects, options.target or devices.target_of(devices.default()))]
