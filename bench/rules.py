@@ -21,7 +21,7 @@ IN_FORCE = {
     "tinygrad": "work = lambda: __import__('tinygrad.codegen') and __import__('tinygrad.engine.realize')",
 }
 
-STAGES = """
+PARTS = """
 import rulegrad
 from rulegrad import engine
 from rulegrad.lang.checker import check
@@ -46,7 +46,7 @@ start = clock(); work(); print(json.dumps({{"seconds": clock() - start}}))
 def main() -> None:
     options = arguments(__doc__).parse_args()
     repeats = 2 if options.quick else REPEATS
-    rows = [*in_force(repeats), *stages(repeats)]
+    rows = [*in_force(repeats), *parts(repeats)]
     report(rows, options)
 
 
@@ -64,11 +64,11 @@ def in_force(repeats: int) -> list[Row]:
     return [cold, warm]
 
 
-def stages(repeats: int) -> list[Row]:
+def parts(repeats: int) -> list[Row]:
     """The parts of the cold start; no peer has rules as text."""
     with tempfile.TemporaryDirectory() as folder:
-        run(STAGES, Path(folder))
-        found = [run(STAGES, Path(folder)) for _ in range(repeats)]
+        run(PARTS, Path(folder))
+        found = [run(PARTS, Path(folder)) for _ in range(repeats)]
     titles = {"parse": "parse all rule files", "check": "check them", "compile": "compile them for one target"}
     return [Row(title, "ms", 1000 * min(answer[key] for answer in found)) for key, title in titles.items()]
 

@@ -27,9 +27,9 @@ def tensor_graph() -> UOp:
 def show(title: str, graph: UOp, firings: list[Firing]) -> None:
     """Prints the rules that fired and the graph that they left."""
     print(f"\n== {title} ==")
-    counts = Counter((f.rule, f.place) for f in firings)
-    for (rule, place), count in counts.items():
-        print(f"   {rule}  ({place})" + (f"  {count} times" if count > 1 else ""))
+    counts = Counter((f.rule, f.location) for f in firings)
+    for (rule, location), count in counts.items():
+        print(f"   {rule}  ({location})" + (f"  {count} times" if count > 1 else ""))
     if not counts:
         print("   no rule fired: the graph is as it was")
     if counts or title == "the tensor graph":

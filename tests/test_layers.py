@@ -19,8 +19,6 @@ UPWARDS = {
         "workbench",
     ): "the setting CHECK and errors of schedules load what looks into graphs; the only seam",
     ("tensor.dlpack", "array_api"): "the array API's standard asks an array for its namespace",
-    ("engine.watching", "runtime"): "a type: watchers are told of kernels, and the engine does not look into them",
-    ("lang.rounding", "ir"): "a type: dtypes come from callers",
 }
 
 NAMES = ("_core", "__version__")  # of rulegrad itself, which everybody may use

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import operator
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ import numpy as np
 from rulegrad.config import config, on_change
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime.device import Discovery, Found, Replay
+from rulegrad.runtime.hardware import host_memory
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.support.diskcache import shared
 
@@ -97,7 +97,7 @@ class Device:
         self.target = best_target(compiler) if target is None else target
         prologue = _text("amx.h") if self.target == "c_amx" else ""
         self._programs = Programs(compiler, _address(self._pool.rulegrad_run), prologue)
-        self.memory = _host_memory()
+        self.memory = host_memory()
         self._set_threads()
         on_change(lambda names: self._set_threads() if "threads" in names else None)
 
@@ -225,11 +225,3 @@ def _text(name: str) -> str:
 
 def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-def _host_memory() -> int:
-    """The bytes of memory that this machine has; 0 where it does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 0

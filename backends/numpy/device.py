@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from rulegrad.errors import OutOfMemoryError
 from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.hardware import host_memory
 from rulegrad.runtime.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -30,14 +30,6 @@ def best_kind() -> str:
 
 def discover() -> Discovery:
     return Discovery((Found(0, f"the reference interpreter, NumPy {np.__version__}", "interpreter"),))
-
-
-def host_memory() -> int:
-    """The bytes of memory that this machine has; 0 where it does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 0
 
 
 class Device:

@@ -18,7 +18,7 @@ template <Mode mode>
 Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
   auto blamed = [&](const std::exception& e) {
     const Rule& rule = program.rules[a.rule];
-    return RewriteError("rule " + rule.name->text + " (" + rule.place->text + ") on " + brief(n) + ": " + e.what() + look_further(rule, e.what()));
+    return RewriteError("rule " + rule.name->text + " (" + rule.location->text + ") on " + brief(n) + ": " + e.what() + look_further(rule, e.what()));
   };
   try {
     if constexpr (mode == Mode::All) return run_all(program.codes[a.code], result);

@@ -13,7 +13,7 @@ Explainer make_explainer(const Program& program, const Pass& pass, const std::st
     if (!function.empty() && f.name->text == function) made.subjects.push_back(&f.dispatch);
     if (f.name->text == probe) made.probe = &f.dispatch;
   }
-  for (auto& g : pass.gatherings)
+  for (auto& g : pass.dataflow)
     if (g.name->text == function) made.subjects = {&g.dispatch};
   for (auto& name : inside) {
     auto found = program.pass_names.find(name);

@@ -115,23 +115,23 @@ Node* Firer::with_sources(Node* n, Node* const* src) {
   return made;
 }
 
-std::string Firer::with_place(uint32_t rule) const { return program_.rules[rule].name->text + " (" + program_.rules[rule].place->text + ")"; }
+std::string Firer::with_location(uint32_t rule) const { return program_.rules[rule].name->text + " (" + program_.rules[rule].location->text + ")"; }
 
 std::string Firer::chain_of(const std::vector<uint32_t>& rules) const {
   std::string names;
-  for (size_t k = 0; k < rules.size() && k < kLongestChain; k++) names += (k ? " -> " : "") + with_place(rules[k]);
+  for (size_t k = 0; k < rules.size() && k < kLongestChain; k++) names += (k ? " -> " : "") + with_location(rules[k]);
   if (rules.size() > kLongestChain) names += " -> … (" + std::to_string(rules.size()) + " firings)";
   return names;
 }
 
 void Firer::fail(uint32_t rule, Node* n, const std::string& what) const {
-  throw RewriteError("rule " + with_place(rule) + " on " + brief(n) + ": " + what + look_further(program_.rules[rule], what));
+  throw RewriteError("rule " + with_location(rule) + " on " + brief(n) + ": " + what + look_further(program_.rules[rule], what));
 }
 
 // Whether it stands in a kernel, where shapes are the lanes of vectors.
 static bool is_of_kernel(Node* n) {
   for (Node* below : toposort(n))
-    if (!(op_info(below->op).stages & 1)) return true;
+    if (!(op_info(below->op).levels & 1)) return true;
   return false;
 }
 
@@ -154,7 +154,7 @@ void Firer::out_of_fuel() const {
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return times[a] > times[b]; });
   std::string top;
   for (size_t k = 0; k < 3 && k < order.size() && times[order[k]]; k++)
-    top += (k ? ", " : "") + with_place(order[k]) + " " + std::to_string(times[order[k]]) + " times";
+    top += (k ? ", " : "") + with_location(order[k]) + " " + std::to_string(times[order[k]]) + " times";
   throw RewriteError("pass " + pass_.name->text + " did not end after " + std::to_string(out_.fired) + " firings; most often fired: " + top +
                      ". A rule must make progress: see docs/language.md, Passes" + kLookAtAll);
 }

@@ -28,7 +28,7 @@ class Firer {
   void include(Outcome& part);                                   // what another pass did as a part of this one
   // The node with other sources: itself when they are the same.
   Node* with_sources(Node* n, Node* const* src);
-  std::string with_place(uint32_t rule) const;
+  std::string with_location(uint32_t rule) const;
   std::string chain_of(const std::vector<uint32_t>& rules) const;  // their names, as far as a message shows them
   [[noreturn]] void fail(uint32_t rule, Node* n, const std::string& what) const;
   // A limit is reached: is it the one of a graph of this size?

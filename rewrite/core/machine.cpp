@@ -364,7 +364,7 @@ Status Machine::execute(const Code& code, Value& result) {
         Room<kMostParameters> arguments;
         for (uint32_t k = 0; k < given; k++) arguments.items[k] = r[pc[4 + k]];
         const uint32_t count = packed(arguments.items, given);
-        if (simultaneous && program.functions[function].gathered)
+        if (simultaneous && program.functions[function].is_dataflow)
           for (uint32_t k = 0; k < count; k++)
             if (arguments.items[k].tag == Tag::Node) arguments.items[k].n = plain(arguments.items[k].n);
         Memo::Entry* entry;

@@ -103,7 +103,7 @@ struct Explainer {
   std::function<void(const Outcome&, const std::string& error)> leave;
   bool asks(const Dispatch* d) const { return std::find(subjects.begin(), subjects.end(), d) != subjects.end(); }
 };
-// The rules of a pass, or of a function or of what the pass gathers, or of the passes `inside` (it, and those that run inside it),
+// The rules of a pass, or of a function or of a fact or a state of the pass, or of the passes `inside` (it, and those that run inside it),
 // explained by the rules of the function `probe`.
 Explainer make_explainer(const Program& program, const Pass& pass, const std::string& probe, const std::string& function,
                          const std::vector<std::string>& inside);
@@ -177,7 +177,7 @@ struct Machine {
     const RuleFunction& f = program.functions[function];
     if (count == f.parameters && arguments[0].tag == Tag::Node && f.leap.passes_over(arguments[0].n))
       if (const Value* found = leapt(f, arguments[0].n)) return found;
-    if (f.gathered && count == f.parameters) {  // most nodes have none of most facts: that is not noted for each
+    if (f.is_dataflow && count == f.parameters) {  // most nodes have none of most facts: that is not noted for each
       const Memo::Entry* made = memo.find(function, count, arguments);
       return made && made->state == Memo::State::Done ? &made->value : &f.missing;
     }

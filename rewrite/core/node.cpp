@@ -234,10 +234,10 @@ std::vector<Node*> toposort(Node* root, const OpMask& ops) {
   return sorted(&root, 1, [&](Node* n) { return n->ops.meets(ops) ? n : nullptr; });
 }
 
-std::string verify(Node* root, uint32_t stage) {
+std::string verify(Node* root, uint32_t level) {
   for (Node* n : toposort(root)) {
     const OpInfo& o = g_ops[n->op];
-    if (!(o.stages & stage)) return describe(n) + " may not stand here any more";
+    if (!(o.levels & level)) return describe(n) + " may not stand here any more";
     try {
       Ref again(build_node(n->op, n->dtype, n->src, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
       if (again.n != n) return describe(n) + " is not in its canonical form";

@@ -62,7 +62,7 @@ struct OpInfo {
   int code_shape = -1, code_eval = -1, code_low = -1, code_high = -1, code_identity = -1;
   IntervalCode low, high;  // code_low and code_high on 64-bit integers
   std::vector<std::pair<int, const Str*>> checks;
-  uint32_t stages = 7;  // bit 0 tensor, 1 kernel, 2 program
+  uint32_t levels = 7;  // IR levels: bit 0 tensor, 1 kernel, 2 program
   int cost = 1;         // additions that take as long
 };
 
@@ -182,8 +182,8 @@ using Replaced = std::vector<std::pair<Node*, Node*>>;
 std::vector<Node*> toposort(const std::vector<Node*>& roots, const Replaced& replaced);
 // Those that have an op of these below, or one that shares its bit: where few have, few are looked at.
 std::vector<Node*> toposort(Node* root, const OpMask& ops);
-// Empty, or what is wrong with the graph below n: shapes, dtypes and the stage (bit) that each op may stand in.
-std::string verify(Node* root, uint32_t stage);
+// Empty, or what is wrong with the graph below n: shapes, dtypes and the IR level (a bit) that each op may stand at.
+std::string verify(Node* root, uint32_t level);
 std::string describe(const Node* n);  // one line: op, attributes, dtype
 std::string brief(const Node* n);     // one line for messages: with sources, without attributes that are as the op table has them
 size_t live_nodes();

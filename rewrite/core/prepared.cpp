@@ -12,7 +12,7 @@ PreparedPlan::PreparedPlan(nb::dict parts, size_t inputs, size_t results)
       holder_(parts["program"]),
       program_(nb::cast<const Replay*>(parts["program"])),
       bound_(nb::cast<std::vector<uint32_t>>(parts["bound"])),
-      user_place_(parts["user_place"]),
+      user_location_(parts["user_location"]),
       new_flags_(parts["new_flags"]),
       tell_checks_(parts["tell_checks"]),
       visible_flags_(nb::cast<size_t>(parts["visible_flags"])) {
@@ -72,12 +72,12 @@ void PreparedPlan::run(const std::vector<nb::object>& inputs, std::vector<void*>
 std::vector<nb::object> PreparedPlan::launch(const std::vector<nb::object>& inputs, const std::vector<bool>& stays,
                                              const std::function<nb::object()>& graphs) const {
   const auto stays_at = [&stays](size_t k) { return !stays.empty() && stays[k]; };
-  const nb::object place = user_place_.is_none() ? nb::none() : user_place_();
+  const nb::object location = user_location_.is_none() ? nb::none() : user_location_();
   std::vector<nb::object> blocks(blocks_.size());
   std::vector<void*> table;
   for (const nb::object& input : inputs) table.push_back(address_of(reinterpret_cast<BufferBase*>(input.ptr())->handle));
   for (uint32_t k : bound_) {
-    blocks[k] = new_buffer(*blocks_[k].layout, true, place);
+    blocks[k] = new_buffer(*blocks_[k].layout, true, location);
     table.push_back(address_of(reinterpret_cast<BufferBase*>(blocks[k].ptr())->handle));
   }
   const nb::object flags = this->flags();
@@ -88,7 +88,7 @@ std::vector<nb::object> PreparedPlan::launch(const std::vector<nb::object>& inpu
     if (stays_at(k)) {
       results.push_back(inputs[taken_for(result)]);
     } else {
-      results.push_back(result.layout ? new_buffer(*result.layout, false, place) : blocks[result.block]);
+      results.push_back(result.layout ? new_buffer(*result.layout, false, location) : blocks[result.block]);
     }
   }
   run(inputs, table);

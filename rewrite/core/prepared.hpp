@@ -48,7 +48,7 @@ class PreparedPlan {
   std::vector<uint32_t> bound_;  // blocks that the program is given, beside the inputs
   std::optional<BufferLayout> arena_;
   std::vector<Result> results_;
-  nb::object user_place_;           // a function that gives the line which makes buffers that are large; None where none is
+  nb::object user_location_;        // a function that gives the line which makes buffers that are large; None where none is
   nb::object new_flags_;            // of kernels that check indices: a function that gives the buffer of flags,
   nb::object tell_checks_;          // and one that lets results wait for it; None where nothing is checked
   size_t visible_flags_;            // words of flags that can be looked at here once the program has run; 0 where somebody has to wait for them

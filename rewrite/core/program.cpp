@@ -94,7 +94,7 @@ OpInfo read_op(Reader& r, uint32_t op, size_t dtypes, std::vector<Default>& name
     int code = r.number();
     o.checks.emplace_back(code, r.text());
   }
-  o.stages = uint32_t(r.number());
+  o.levels = uint32_t(r.number());
   o.cost = r.number();
   check(o.cost >= 0, "an op costs less than nothing");
   read_attributes(r, o, op, names);
@@ -143,35 +143,35 @@ void read_dispatch(Reader& r, Program& p, Dispatch& d) {
   d.compile(p.sets, op_count());
 }
 
-void read_gatherings(Reader& r, Program& p, Pass& pass) {
+void read_dataflow(Reader& r, Program& p, Pass& pass) {
   uint32_t n = r.count();
   bool flows = pass.kind == PassKind::ConsumersFirst || pass.kind == PassKind::SourcesFirst;
-  check(n == 0 || flows || pass.kind == PassKind::Collect, "only collect and flow passes gather");
+  check(n == 0 || flows || pass.kind == PassKind::Collect, "only collect and flow passes have facts or states");
   for (uint32_t k = 0; k < n; k++) {
-    Gathering g{};
-    g.name = r.text();
-    g.function = uint32_t(r.number());
+    Dataflow d{};
+    d.name = r.text();
+    d.function = uint32_t(r.number());
     int merge = r.number();
     check(merge >= 0 && merge <= int(Merge::None), "an unknown way to merge");
-    g.merge = Merge(merge);
-    g.initial = r.value();
-    check(g.function < p.functions.size(), "a function is out of range");
-    RuleFunction& f = p.functions[g.function];
-    check(!f.gathered && f.dispatch.alternatives.empty(), "what is gathered cannot have rules");
+    d.merge = Merge(merge);
+    d.initial = r.value();
+    check(d.function < p.functions.size(), "a function is out of range");
+    RuleFunction& f = p.functions[d.function];
+    check(!f.is_dataflow && f.dispatch.alternatives.empty(), "a fact or a state cannot have rules");
     check(!flows || f.parameters == 1, "the state of a node is a function of the node");
-    check((g.merge == Merge::None) == (pass.kind == PassKind::SourcesFirst), "a state along the edges is not joined, all others are");
-    f.gathered = true;
-    if (!flows && (g.merge == Merge::Sum || g.merge == Merge::Count)) f.missing = Value::integer(0);
-    if (g.merge == Merge::All) f.missing = Value::seq(nullptr, 0);
-    read_dispatch(r, p, g.dispatch);
-    pass.gatherings.push_back(std::move(g));
+    check((d.merge == Merge::None) == (pass.kind == PassKind::SourcesFirst), "a state along the edges is not joined, all others are");
+    f.is_dataflow = true;
+    if (!flows && (d.merge == Merge::Sum || d.merge == Merge::Count)) f.missing = Value::integer(0);
+    if (d.merge == Merge::All) f.missing = Value::seq(nullptr, 0);
+    read_dispatch(r, p, d.dispatch);
+    pass.dataflow.push_back(std::move(d));
   }
 }
 
 void check_nested(const Program& p) {
   for (auto& f : p.functions) {
     if (f.nested == Nested::No) continue;
-    check(f.dispatch.alternatives.empty() && !f.gathered, "a function that rewrites cannot have rules");
+    check(f.dispatch.alternatives.empty() && !f.is_dataflow, "a function that rewrites cannot have rules");
     check(f.parameters == (f.nested == Nested::Rewritten ? 1 : 2), "a function that rewrites has other parameters");
     check(f.pass >= -1 && f.pass < int(p.passes.size()), "a pass is out of range");
     check(f.pass < 0 || p.passes[size_t(f.pass)].kind <= PassKind::ParentsFirst, "only a rewrite pass can be run on a part");
@@ -290,7 +290,7 @@ void read_pass(Reader& r, Program& p) {
     uint32_t op = r.op();
     pass.prefixes.emplace_back(op, r.text());
   }
-  read_gatherings(r, p, pass);
+  read_dataflow(r, p, pass);
   p.pass_names[pass.name->text] = p.passes.size() - 1;
 }
 
@@ -315,8 +315,8 @@ std::vector<uint32_t> inputs_of_codes(const Program& p, bool op_table) {
   };
   for (auto& pass : p.passes) {
     for (auto& a : pass.dispatch.alternatives) runs(int(a.code), 1);
-    for (auto& g : pass.gatherings)
-      for (auto& a : g.dispatch.alternatives) runs(int(a.code), 1);
+    for (auto& d : pass.dataflow)
+      for (auto& a : d.dispatch.alternatives) runs(int(a.code), 1);
   }
   for (auto& f : p.functions)
     for (auto& a : f.dispatch.alternatives) runs(int(a.code), f.parameters);

@@ -73,8 +73,8 @@ struct Alternative {
 };
 
 struct Rule {
-  const Str* name;   // set.rule
-  const Str* place;  // file:line
+  const Str* name;      // set.rule
+  const Str* location;  // file:line
 };
 
 // The end of an error after `what`: how to learn more, once.
@@ -130,8 +130,8 @@ struct RuleFunction {
   Dispatch dispatch;
   std::vector<Fold> folds;  // of the dispatch's alternatives
   Leap leap;
-  bool gathered = false;  // a fact or a state
-  Value missing;          // of a fact for which nothing was gathered; none: it has no value
+  bool is_dataflow = false;  // a fact or a state
+  Value missing;             // of a fact that has no value for a key; none: it has none either
 };
 
 struct Priority {
@@ -156,11 +156,11 @@ enum class PassKind : uint8_t {
 };
 inline bool chooses(PassKind kind) { return kind == PassKind::ChooseBest || kind == PassKind::ChooseFirst; }
 
-// How values that are gathered for one key become one; the state of a node in a flow along the edges has no joining.
+// How the values for one key become one; the state of a node in a flow along the edges has no joining.
 enum class Merge : uint8_t { First, Min, Max, Sum, Count, All, Number, Any, Every, Union, None };
 
 // A fact of a collect pass, or a state of a flow: a function without rules, whose values the pass finds.
-struct Gathering {
+struct Dataflow {
   const Str* name;
   uint32_t function;
   Merge merge;
@@ -178,7 +178,7 @@ struct Pass {
   int normal = -1;    // choose: the pass that normalises candidates
   uint32_t fuel = 0;  // choose: candidates examined at most
   OpSet costs_root;   // choose: ops of roots whose cost is the same whatever is below
-  std::vector<Gathering> gatherings;
+  std::vector<Dataflow> dataflow;
   uint32_t stamp = 0;  // on nodes that it leaves as they are; the next one where it is run within a rule
 };
 

@@ -81,7 +81,7 @@ class PyProgram {
     explainer.enter = [&](const Explainer::Entry& e) {
       WithInterpreter gil;
       const Rule* rule = e.rule < program_.rules.size() ? &program_.rules[e.rule] : nullptr;
-      watcher.attr("enter")(e.function ? e.function->text : "", rule ? rule->name->text : "", rule ? rule->place->text : "",
+      watcher.attr("enter")(e.function ? e.function->text : "", rule ? rule->name->text : "", rule ? rule->location->text : "",
                             e.at ? nb::cast(Handle{Ref::share(e.at)}) : nb::none(), nb::cast(Handle{Ref::share(e.graph)}));
     };
     explainer.leave = [&](const Outcome& part, const std::string& problem) {
@@ -168,7 +168,7 @@ class PyProgram {
       nb::list sources;
       for (auto& s : f.sources) sources.append(nb::cast(Handle{s}));
       const Rule& rule = program_.rules[f.rule];
-      trace.attr("append")(nb::make_tuple(rule.name->text, rule.place->text, nb::cast(Handle{f.node}), nb::cast(Handle{f.gradient}), sources));
+      trace.attr("append")(nb::make_tuple(rule.name->text, rule.location->text, nb::cast(Handle{f.node}), nb::cast(Handle{f.gradient}), sources));
     }
     if (error) std::rethrow_exception(error);
     nb::list result;
@@ -252,7 +252,7 @@ class PyProgram {
 
   std::vector<std::pair<std::string, std::string>> rules() const {
     std::vector<std::pair<std::string, std::string>> out;
-    for (auto& r : program_.rules) out.emplace_back(r.name->text, r.place->text);
+    for (auto& r : program_.rules) out.emplace_back(r.name->text, r.location->text);
     return out;
   }
   std::vector<std::string> extern_list() const {

@@ -27,7 +27,7 @@ class Telling {
     for (size_t k = 0; k < all.size(); k++) {
       if (omitted && k == half) k += omitted;
       const Rule& rule = program_.rules[all[k].rule];
-      firings.append(nb::make_tuple(rule.name->text, rule.place->text, handle_of(all[k].before), handle_of(all[k].after)));
+      firings.append(nb::make_tuple(rule.name->text, rule.location->text, handle_of(all[k].before), handle_of(all[k].after)));
       found.append(handle_of(all[k].found));
       inside.append(all[k].inside.empty() ? empty_ : parts(all[k].inside));
     }
@@ -46,7 +46,7 @@ class Telling {
       const bool ruled = one.rule < program_.rules.size();
       d["name"] = one.name ? one.name->text : "";
       d["rule"] = ruled ? program_.rules[one.rule].name->text : "";
-      d["place"] = ruled ? program_.rules[one.rule].place->text : "";
+      d["location"] = ruled ? program_.rules[one.rule].location->text : "";
       d["verdict"] = kVerdicts[size_t(one.verdict)];
       d["before"] = handle_of(one.before);
       d["after"] = handle_of(one.after);

@@ -270,13 +270,13 @@ void define_values(nb::module_& m) {
       nb::arg("load"), "The function that loads the op table when an op or a dtype is named and there is none.");
   m.def(
       "verify",
-      [](const Handle& root, const std::string& stage) {
-        static const std::pair<const char*, uint32_t> stages[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
-        for (auto& [name, bit] : stages)
-          if (stage == name) return verify(root.ref.n, bit);
-        throw GraphError("there is no stage called " + stage);
+      [](const Handle& root, const std::string& level) {
+        static const std::pair<const char*, uint32_t> levels[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
+        for (auto& [name, bit] : levels)
+          if (level == name) return verify(root.ref.n, bit);
+        throw GraphError("there is no IR level called " + level);
       },
-      nb::arg("root"), nb::arg("stage"), "What is wrong with a graph at a stage (tensor, kernel, program); empty when nothing is.");
+      nb::arg("root"), nb::arg("level"), "What is wrong with a graph at an IR level (tensor, kernel, program); empty when nothing is.");
   m.def(
       "evaluate",
       [](const std::string& op, nb::handle dtype, nb::args args) -> nb::object {

@@ -1,10 +1,10 @@
-// Collect and flow passes: facts or states are gathered on the graph as it is given, rules are tried on its nodes, and all
+// Collect and flow passes: facts or states are computed on the graph as it is given, rules are tried on its nodes, and all
 // replacements are made at once. Nodes of the graph that a template uses are replaced by their own results; what the rule built
 // itself is not, even where it is equal to a node of the graph.
 #include <algorithm>
 
+#include "dataflow.hpp"
 #include "firing.hpp"
-#include "gather.hpp"
 
 namespace rulegrad {
 
@@ -58,9 +58,9 @@ class Replacer : Firer {
   }
 
  private:
-  // Whether what is gathered is of use to others than the rules.
+  // Whether a fact is of use to others than the rules.
   bool numbers() const {
-    return std::any_of(pass_.gatherings.begin(), pass_.gatherings.end(), [](const Gathering& g) { return g.merge == Merge::Number; });
+    return std::any_of(pass_.dataflow.begin(), pass_.dataflow.end(), [](const Dataflow& d) { return d.merge == Merge::Number; });
   }
 
   void look_around() {
@@ -73,95 +73,95 @@ class Replacer : Firer {
     machine_.simultaneous = true;
   }
 
-  // ---- what is gathered ----
+  // ---- facts and states ----
 
   // The first line of a fact or state that matches: its value; false when none does.
-  bool ask(const Gathering& g, Node* n, Value& value, uint32_t& rule) {
-    if (g.dispatch.empty(n->op)) return false;
+  bool ask(const Dataflow& d, Node* n, Value& value, uint32_t& rule) {
+    if (d.dispatch.empty(n->op)) return false;
     machine_.original = machine_.matched = n;
-    int which = machine_.match(g.dispatch, n, nullptr, 0, value);
+    int which = machine_.match(d.dispatch, n, nullptr, 0, value);
     if (which < 0) return false;
-    rule = g.dispatch.alternatives[size_t(which)].rule;
+    rule = d.dispatch.alternatives[size_t(which)].rule;
     return true;
   }
 
-  void add(Gathered& gathered, const CallKey& key, const Value& value, uint32_t rule, Node* n) {
+  void add(DataflowValues& values, const CallKey& key, const Value& value, uint32_t rule, Node* n) {
     try {
-      gathered.add(key, value);
+      values.add(key, value);
     } catch (const std::runtime_error& e) { fail(rule, n, e.what()); }
   }
 
   void collect() {
-    for (const Gathering& g : pass_.gatherings) {
-      Gathered gathered(machine_, g);
-      const uint32_t keys = program_.functions[g.function].parameters;
+    for (const Dataflow& d : pass_.dataflow) {
+      DataflowValues values(machine_, d);
+      const uint32_t keys = program_.functions[d.function].parameters;
       for (Node* n : order_) {
         auto mark = machine_.arena.mark();
         Value v;
         uint32_t rule;
-        if (ask(g, n, v, rule)) {
+        if (ask(d, n, v, rule)) {
           if (v.tag != Tag::Seq || v.q.size != keys + 1) fail(rule, n, "a fact is its keys and a value");
-          CallKey key{g.function, keys, {}};
+          CallKey key{d.function, keys, {}};
           for (uint32_t k = 0; k < keys; k++) {
             key.arguments[k] = machine_.persistent(v.q.items[k]);
             if (key.arguments[k].tag == Tag::Node) key.arguments[k].n = machine_.plain(key.arguments[k].n);
           }
-          add(gathered, key, machine_.persistent(v.q.items[keys]), rule, n);
+          add(values, key, machine_.persistent(v.q.items[keys]), rule, n);
         }
         machine_.arena.reset(mark);
       }
-      gathered.publish();
-      if (g.merge == Merge::Number && keys == 1) number(g, gathered);
+      values.publish();
+      if (d.merge == Merge::Number && keys == 1) number(d, values);
     }
   }
 
-  void number(const Gathering& g, const Gathered& gathered) {
-    out_.numbered.emplace_back(g.name, std::vector<Ref>());
-    for (const CallKey& key : gathered.keys())
+  void number(const Dataflow& d, const DataflowValues& values) {
+    out_.numbered.emplace_back(d.name, std::vector<Ref>());
+    for (const CallKey& key : values.keys())
       if (key.arguments[0].tag == Tag::Node) out_.numbered.back().second.push_back(Ref::share(key.arguments[0].n));
   }
 
   void flow() {
     if (pass_.kind == PassKind::SourcesFirst) {
       for (Node* n : order_)
-        for (const Gathering& g : pass_.gatherings) know(g, n);
+        for (const Dataflow& d : pass_.dataflow) know(d, n);
       return;
     }
-    std::deque<Gathered> sent;
-    for (const Gathering& g : pass_.gatherings) sent.emplace_back(machine_, g);
+    std::deque<DataflowValues> sent;
+    for (const Dataflow& d : pass_.dataflow) sent.emplace_back(machine_, d);
     for (size_t at = order_.size(); at--;) {
       Node* n = order_[at];
       for (size_t k = 0; k < sent.size(); k++) {
         Value state;
-        if (!sent[k].find(state_of(pass_.gatherings[k], n), state)) state = pass_.gatherings[k].initial;
-        machine_.memo.put(state_of(pass_.gatherings[k], n), state);
+        if (!sent[k].find(state_of(pass_.dataflow[k], n), state)) state = pass_.dataflow[k].initial;
+        machine_.memo.put(state_of(pass_.dataflow[k], n), state);
       }
-      for (size_t k = 0; k < sent.size(); k++) send(pass_.gatherings[k], sent[k], n);
+      for (size_t k = 0; k < sent.size(); k++) send(pass_.dataflow[k], sent[k], n);
     }
   }
 
-  static CallKey state_of(const Gathering& g, Node* n) { return {g.function, 1, {Value::node(n), {}, {}}}; }
+  static CallKey state_of(const Dataflow& d, Node* n) { return {d.function, 1, {Value::node(n), {}, {}}}; }
 
   // Along the edges: what a node sends is its own state.
-  void know(const Gathering& g, Node* n) {
+  void know(const Dataflow& d, Node* n) {
     auto mark = machine_.arena.mark();
     Value v;
     uint32_t rule;
-    if (!ask(g, n, v, rule)) v = g.initial;
-    machine_.memo.put(state_of(g, n), machine_.persistent(v));
+    if (!ask(d, n, v, rule)) v = d.initial;
+    machine_.memo.put(state_of(d, n), machine_.persistent(v));
     machine_.arena.reset(mark);
   }
 
   // Against the edges: a value for each source.
-  void send(const Gathering& g, Gathered& sent, Node* n) {
+  void send(const Dataflow& d, DataflowValues& sent, Node* n) {
     auto mark = machine_.arena.mark();
     Value v;
     uint32_t rule;
-    if (ask(g, n, v, rule)) {
+    if (ask(d, n, v, rule)) {
       if (v.tag != Tag::Seq || v.q.size != n->nsrc)
         fail(rule, n, "it must send one value to each of the " + std::to_string(n->nsrc) + " sources, not " + show(v));
       for (uint32_t k = 0; k < n->nsrc; k++)
-        if (v.q.items[k].tag != Tag::None) add(sent, state_of(g, n->src[k]), machine_.persistent(v.q.items[k]), rule, n);
+        if (v.q.items[k].tag != Tag::None) add(sent, state_of(d, n->src[k]), machine_.persistent(v.q.items[k]), rule, n);
     }
     machine_.arena.reset(mark);
   }

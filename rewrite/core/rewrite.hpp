@@ -78,7 +78,7 @@ struct Outcome {
 
 void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);
 
-// A collect or flow pass: what is gathered on the graph, then one replacement of all nodes at once.
+// A collect or flow pass: facts or states of the graph, then one replacement of all nodes at once.
 void replace(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);
 
 // A choose pass: the graph is replaced by what an action leads to, as long as that costs less.

@@ -323,7 +323,7 @@ nb::object detached(nb::handle tensor) {
 
 // ---- what is put at an index ----
 
-// Whether a tensor changes without Python: it is no view, nor a leaf, and no gradient is hidden.
+// Whether a tensor changes without Python: it is neither a view nor a leaf, and no gradient is hidden.
 bool is_changeable(PyObject* t) {
   const Tensors& g = g_tensors;
   if (!nobody_watches() || !is_current(t) || at(t, g.leaf) == Py_True || at(t, g.view) != Py_None) return false;

@@ -38,9 +38,9 @@ class Information(TypedDict):
 class Inside(TypedDict):
     """A part of a template that was rewritten, or a candidate of a choose pass (name is "")."""
 
-    name: str  # rewritten, given or must, and the pass or `rules SET`
+    name: str  # rewritten or given, and the pass or `rules SET`
     rule: str  # that gives the candidate; "" for the graph that candidates are compared with
-    place: str
+    location: str
     verdict: str  # done, failed; given (that graph), taken, not taken, no cost
     before: UOp
     after: UOp | None  # None where it failed
@@ -59,7 +59,7 @@ class Watcher(Protocol):
     ) -> None:
         """An alternative was tried on a node. `place`: of the furthest test that failed, or of the error."""
 
-    def enter(self, name: str, rule: str, place: str, at: UOp | None, graph: UOp) -> None:
+    def enter(self, name: str, rule: str, location: str, at: UOp | None, graph: UOp) -> None:
         """Rewriting inside begins: `name` as in Inside, asked for by a rule at a node."""
 
     def leave(self, information: Information, error: str) -> None:
@@ -590,7 +590,7 @@ class GraphFunction:
     """Graphs with parameters, which are built again on other nodes."""
 
     def __init__(self, roots: Sequence[UOp], parameters: Sequence[UOp]) -> None:
-        """The graphs below `roots`; what parameters are made of is no part. Raises GraphError where two are one."""
+        """The graphs below `roots`, down to the parameters. Raises GraphError where two of these are one."""
     def apply(self, arguments: Sequence[UOp]) -> list[UOp]:
         """The graphs with nodes of the same shapes and dtypes in the places of the parameters. Raises GraphError."""
 
@@ -732,8 +732,8 @@ def place_buffers(
     inner buffers, until they take as much as `most` bytes. A block: its bytes, its largest buffer, the taken input.
     """
 
-def verify(root: UOp, stage: str) -> str:
-    """What is wrong with a graph of the stage `tensor`, `kernel` or `program`; empty when nothing is."""
+def verify(root: UOp, level: str) -> str:
+    """What is wrong with a graph of the IR level `tensor`, `kernel` or `program`; empty when nothing is."""
 
 def evaluate(op: str, dtype: str | DType, *arguments: Any) -> Any:
     """The op table's evaluator on constants, the result as dtype stores it; None where it is undefined."""

@@ -141,7 +141,7 @@ def test_differences_are_errors_that_name_them(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(CaptureError, match=r"another factor: 2.0 there, 3.0 here"):
         f.load(path)
     factor = 2.0
-    monkeypatch.setattr(rg, "__version__", "9.9")
+    monkeypatch.setattr("rulegrad.capture.files.__version__", "9.9")
     with pytest.raises(CaptureError, match="another version: '0.1.0' there, '9.9' here; capture and save it again"):
         f.load(path)
     monkeypatch.undo()

@@ -159,11 +159,13 @@ def graphs(draw: st.DrawFn) -> UOp:
     for _ in range(draw(st.integers(0, 8))):
         x = draw(st.sampled_from(nodes))
         kind = draw(
-            st.sampled_from(["stage", "copy", "cast", "reduce", "sink", "after", "flip", "index", "load", "twice"])
+            st.sampled_from(
+                ["materialize", "copy", "cast", "reduce", "sink", "after", "flip", "index", "load", "twice"]
+            )
         )
         if x.dtype == "void" and kind not in ("sink", "after"):
             continue
-        if kind == "stage":
+        if kind == "materialize":
             nodes.append(UOp("MATERIALIZE", (x,)))
         elif kind == "copy":
             nodes.append(UOp("COPY", (x,), device=draw(TEXTS)))

@@ -1,4 +1,4 @@
-"""Collect passes: facts gathered over a graph, and one replacement of all its nodes at once."""
+"""Collect passes: facts of a graph, and one replacement of all its nodes at once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_merges(fact: str, expected: int) -> None:
     root = UOp("SINK", (r % 4, r % 6, r % 2, loop(2, 3)))
     result = collected(rules, root)
     assert [n.attrs["id"] for n in result.src[0].toposort() if n.op == "RANGE"] == [expected]
-    unknown = 0 if "sum" in fact or "count" in fact else 2  # sum and count are 0 where nothing was gathered
+    unknown = 0 if "sum" in fact or "count" in fact else 2  # sum and count are 0 where there is no value
     assert result.src[3].attrs["id"] == unknown
 
 
@@ -215,7 +215,7 @@ def test_a_rule_that_changes_the_dtype() -> None:
         collected("a: CAST[T](x) -> x".replace("a:", "a[T]:"), UOp("CAST", (var(0),), "float32"))
 
 
-def test_malformed_gatherings() -> None:
+def test_malformed_dataflow() -> None:
     data = bytearray(_bytes())
     at = data.index(b"number_me") + len(b"number_me")
     for place, value, message in ((at, 99, "function is out of range"), (at + 4, 77, "unknown way to merge")):

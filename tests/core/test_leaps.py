@@ -75,13 +75,13 @@ def test_nodes_that_are_followed_are_found_in_what_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("kind", ["collect", "flow consumers_first"])
-def test_passes_that_gather_leave_a_graph_alone_that_no_rule_is_for(kind: str) -> None:
-    gathered = {
+def test_collect_and_flow_passes_leave_a_graph_alone_that_no_rule_is_for(kind: str) -> None:
+    dataflow = {
         "collect": "fact sums(x) count: n@(x + _)",
         "flow consumers_first": "state sums = 0 sum\n    send all: n@(_ + _) -> [1, 1]",
     }
     program = compile_rules(
-        f"pass p {kind}:\n    {gathered[kind]}\n    twice: -x:int32 -> x * 2\n        if sums(x) > 0\n"
+        f"pass p {kind}:\n    {dataflow[kind]}\n    twice: -x:int32 -> x * 2\n        if sums(x) > 0\n"
     )
     sums = (var(1) + 3) * (var(2) + var(1))
     result, did = program.rewrite("p", sums)

@@ -115,7 +115,7 @@ TEXT = textwrap.dedent("""
         store: STORE(p, v) -> stmt "{p} = {v:bare};"
         names: prefix RANGE "i", LOAD "value"
     pass gradients = reverse gradient
-    pass gathering collect:
+    pass collecting collect:
         fact place(b) number: b@BUFFER()
         fact largest(x, k) = c max: x % c:const
             let k = place(x) if op(x) == BUFFER else 0
@@ -247,7 +247,7 @@ def test_the_program_itself_is_fine() -> None:
         "linear",
         "text",
         "gradients",
-        "gathering",
+        "collecting",
         "down",
         "up",
         "rules algebra",

@@ -158,7 +158,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "replaced sources": (lambda: (var(0) + 1).replace(src=(var(0),)), "expected 2 sources"),
     "replaced by no node": (lambda: (var(0) + 1).replace(src=(1, 2)), "source 0 is not a UOp"),  # type: ignore[arg-type]
     "replaced attribute": (lambda: buffer().replace(size=1), "BUFFER has no attribute size"),
-    "stage": (lambda: _core.verify(const(1), "nowhere"), "there is no stage called nowhere"),
+    "level": (lambda: _core.verify(const(1), "nowhere"), "there is no IR level called nowhere"),
 }
 
 
@@ -321,7 +321,7 @@ def test_threads_make_the_same_nodes() -> None:
     assert _core.live_nodes() == base
 
 
-# ---- validity at a stage ----
+# ---- validity at an IR level ----
 
 
 def test_verify() -> None:

@@ -95,7 +95,7 @@ def test_test_lines_hold(block: Block) -> None:
     engine.install_op_table()
     tests = RuleTests(files_with(block))
     own = [case for case in tests.cases if case.test.span.file == block.path]
-    problems = [f"{case.place}: rule {case.name} {problem}" for case in own if (problem := tests.run(case))]
+    problems = [f"{case.location}: rule {case.name} {problem}" for case in own if (problem := tests.run(case))]
     assert not problems, "\n".join(problems)
 
 

@@ -69,7 +69,7 @@ def test_names_that_are_declared_twice(base: Sequence[syntax.File]) -> None:
 
 
 def test_an_op_of_the_user(base: Sequence[syntax.File]) -> None:
-    assert not found_by(base, 'op NOTHING(a: T) -> T\n    shape shape(a)\n    stages tensor\n    doc "itself"\n')
+    assert not found_by(base, 'op NOTHING(a: T) -> T\n    shape shape(a)\n    levels tensor\n    doc "itself"\n')
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_an_op_of_the_user(base: Sequence[syntax.File]) -> None:
             ["zero", "twice"],
         ),
         (
-            'op OTHER(a: T) -> T\n    class Unary\n    shape shape(a)\n    stages tensor\n    doc "the same"\n',
+            'op OTHER(a: T) -> T\n    class Unary\n    shape shape(a)\n    levels tensor\n    doc "the same"\n',
             ["unary"],
         ),
     ],

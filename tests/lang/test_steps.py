@@ -152,7 +152,7 @@ def test_an_op_of_ones_own_has_a_text(tmp_path: Path) -> None:
     path = tmp_path / "own.rules"
     path.write_text(
         "op SKEW[loop: tuple, by: int = 1]() -> void\n    shape     scalar\n"
-        '    stages    kernel program\n    step      "skew {loop} by {by}"\n    doc       "a loop, skewed"\n',
+        '    levels    kernel program\n    step      "skew {loop} by {by}"\n    doc       "a loop, skewed"\n',
         encoding="utf-8",
     )
     code = (

@@ -27,7 +27,7 @@ HANDFUL = 6
 
 
 def problems(outcomes: list[Outcome]) -> list[str]:
-    return [f"{o.place}: {o.name}: {o.kind}: {o.how} {o.line}" for o in outcomes if o.kind in PROBLEMS]
+    return [f"{o.location}: {o.name}: {o.kind}: {o.how} {o.line}" for o in outcomes if o.kind in PROBLEMS]
 
 
 def test_a_handful_again() -> None:

@@ -44,7 +44,7 @@ ON_VALUES = [
 @pytest.mark.parametrize("file", [file.path for file in TESTS.files])
 def test_lines(file: str) -> None:
     found = [(case, TESTS.run(case)) for case in TESTS.cases if case.test.span.file == file]
-    assert not [f"{case.place}: rule {case.name} {problem}" for case, problem in found if problem]
+    assert not [f"{case.location}: rule {case.name} {problem}" for case, problem in found if problem]
 
 
 #: They hold for all values: only the long run tries some.
@@ -63,7 +63,7 @@ def on_values_of(case: Case) -> ParameterSet:
 @pytest.mark.parametrize("case", map(on_values_of, ON_VALUES))
 def test_line_on_values(case: Case) -> None:
     found = on_values(TESTS, case)
-    assert found.kind != "differ", f"{case.place}: rule {case.name} {found.how}"
+    assert found.kind != "differ", f"{case.location}: rule {case.name} {found.how}"
     assert (found.kind == "left out") == (case.name in LEFT_OUT), found.how
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulegrad.errors import DeviceError, GraphError
-from rulegrad.interpreter import plan
+from rulegrad.interpreter import array_program
 from rulegrad.interpreter.evaluation import KernelProgram, evaluate, run_kernel
 from rulegrad.interpreter.products import sum_of_products
 from rulegrad.ir import UOp
@@ -308,7 +308,7 @@ def test_windows_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = kernel((store(parameter(0, out), (i, j), total), (i, j)))
     expected = np.abs(a[:, :, None] - b).sum(1)
     for largest in (1 << 20, 5000, 400, 1):
-        monkeypatch.setattr(plan, "LARGEST_ARRAY", largest)
+        monkeypatch.setattr(array_program, "LARGEST_ARRAY", largest)
         out[:] = 0
         run_kernel(graph, [out, a, b])
         np.testing.assert_array_equal(out, expected)

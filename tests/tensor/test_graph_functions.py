@@ -80,6 +80,7 @@ CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "stack": lambda: ([floats(3), floats(3)], 1),
     "where": lambda: (floats(3, 4) > 0.5, floats(4), -1.0),
     "norm": lambda: (floats(3, 4), 2, 1),
+    "threshold": lambda: (floats(3, 4), 0.5, -1.0),
     "clip": lambda: (floats(3, 4), 0.0, floats(4)),
     "cumsum": lambda: (floats(3, 4), 1),
     "einsum": lambda: ("ij,kj->ik", floats(3, 4), floats(5, 4)),

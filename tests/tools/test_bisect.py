@@ -73,7 +73,7 @@ def test_a_script(
     monkeypatch.setenv("RULEGRAD_RULES", str(wrong))
     assert main(["bisect", "--json", str(script)]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert found["rule"] == "algebra.planted" and found["place"] == f"{wrong}:2"
+    assert found["rule"] == "algebra.planted" and found["location"] == f"{wrong}:2"
     assert found["firing"] == 2 and found["pass"] == "symbolic"
     assert "CONST[value=5.0]" in found["change"] and "CONST[value=6.0]" in found["change"]
 
@@ -107,7 +107,7 @@ def test_a_script_with_rules_that_cannot_be_left_out(
         monkeypatch.setenv("RULEGRAD_RULES", str(wrong))
     assert main(["bisect", "--json", str(script)]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert (found["rule"], found["place"], found["firing"]) == ("algebra.planted", f"{wrong}:2", 1)
+    assert (found["rule"], found["location"], found["firing"]) == ("algebra.planted", f"{wrong}:2", 1)
     assert "CONST[value=4.0]" in found["change"] and "trials" in found
 
 
@@ -153,7 +153,7 @@ def test_a_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     monkeypatch.setattr(Commands, "suspects", lambda _: ["algebra.zero", "algebra.one"])
     assert main(["bisect", "--json", "--expect", f'"{sys.executable}" -S -c "{code}"']) == 1
     found = json.loads(capsys.readouterr().out)
-    assert found["rule"] == "algebra.one" and found["place"].startswith("rules/kernel/algebra.rules:")
+    assert found["rule"] == "algebra.one" and found["location"].startswith("rules/kernel/algebra.rules:")
     assert found["off"] == ["algebra.zero"]
 
 

@@ -31,7 +31,7 @@ def test_our_rules_are_clean(capsys: pytest.CaptureFixture[str], monkeypatch: py
     status = main(["check"])
     assert capsys.readouterr().out == "no problems\n"
     assert status == 0
-    assert [case.place for case in run] == [case.place for case in RuleTests(engine.loaded().sources.files).cases]
+    assert [case.location for case in run] == [case.location for case in RuleTests(engine.loaded().sources.files).cases]
 
 
 def test_one_of_our_files_is_no_users() -> None:

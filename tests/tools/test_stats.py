@@ -35,7 +35,7 @@ def test_a_script(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = {one["name"]: one for one in found["rules"]}
     assert passes["indexing"]["runs"] >= 1 and passes["indexing"]["fired"] >= 1
     rule = rules["indexing.kernel"]
-    assert rule["tried"] >= rule["fired"] >= 1 and rule["place"].startswith("rules/kernel/movement.rules:")
+    assert rule["tried"] >= rule["fired"] >= 1 and rule["location"].startswith("rules/kernel/movement.rules:")
     assert any(one["name"].startswith(("repeats.", "whole.", "nesting.")) for one in found["rules"]), (
         "cases of functions are counted too"
     )

@@ -46,7 +46,7 @@ def test_firings(data: dict[str, Any]) -> None:
         assert all(0 <= number < most for number in numbers)
         assert not set(firing["removed"]) & set(firing["added"])
         rule = data["rules"][firing["rule"]]
-        assert re.fullmatch(r"\w+\.\w+", rule["name"]) and re.fullmatch(r"[\w/]+\.rules:\d+", rule["place"])
+        assert re.fullmatch(r"\w+\.\w+", rule["name"]) and re.fullmatch(r"[\w/]+\.rules:\d+", rule["location"])
         assert rule["name"].partition(".")[2] in rule["text"]
     assert all(one["fired"] == len(one["firings"]) for one in data["passes"])
     assert {one["kind"] for one in data["passes"]} >= {"children_first", "walk"}

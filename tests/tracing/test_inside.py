@@ -102,7 +102,7 @@ def test_a_failure_under_check() -> None:
 
 
 def test_a_graph_that_is_not_valid_under_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rulegrad.workbench.diagnosis.checking._core.verify", lambda root, stage: "it is wrong")
+    monkeypatch.setattr("rulegrad.workbench.diagnosis.checking._core.verify", lambda root, level: "it is wrong")
     with rg.config(check=1), rg.trace() as trace, pytest.raises(RewriteError, match="not valid"):
         Checker(var(1) + 0, None).run(var(1) + 0, "inside_pull", "kernel")
     (one,) = trace.passes

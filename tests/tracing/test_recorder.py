@@ -30,8 +30,8 @@ def test_a_pass(small: Trace) -> None:
     zero, unit = one.firings
     assert zero.found == zero.before[0] and unit.found != unit.before[0]
     assert small.table.nodes[unit.before[0]] == small.table.nodes[one.after] * 1
-    assert small.rules[zero.rule, zero.place].startswith("# x + 0 == x")
-    assert "test" not in small.rules[zero.rule, zero.place]
+    assert small.rules[zero.rule, zero.location].startswith("# x + 0 == x")
+    assert "test" not in small.rules[zero.rule, zero.location]
 
 
 def test_every_pass_of_every_kernel(kernels: Trace) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from rulegrad import engine
+from rulegrad import __version__, engine
 from rulegrad._core import placements
 from rulegrad.capture.captured import Call, Captured, Guards, Part, pairs_of
 from rulegrad.capture.paths import Paths, Walk
@@ -146,8 +146,6 @@ def load(path: str | Path, name: str, function: Any) -> list[tuple[Any, Captured
 
 def _made_by(used: Sequence[str], meshed: Sequence[str]) -> dict[str, Any]:
     """The environment that a file depends on, by name. meshed: the devices on which tensors are in parts."""
-    from rulegrad import __version__  # late: as it is now
-
     found: dict[str, Any] = {
         "version": __version__,
         "version of Python": ".".join(map(str, sys.version_info[:2])),

@@ -24,7 +24,7 @@ from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.errors import CaptureError
 from rulegrad.support import forks
-from rulegrad.support.places import shown, user_place
+from rulegrad.support.locations import shown, user_location
 from rulegrad.tensor import capturing
 from rulegrad.tensor.aliasing import release
 from rulegrad.tensor.attention import chosen_attention
@@ -226,7 +226,7 @@ class JitFunction(Generic[P, R]):
         self._reasons.append(why)
         del self._reasons[:-_MOST_REASONS]
         if config.debug >= 1:
-            place = shown(user_place())
+            place = shown(user_location())
             print(f"rulegrad: jit traces {self._name}{f', for {place}' if place else ''}: {why}", file=sys.stderr)
         if self._traces == _MANY:
             warnings.warn(

@@ -20,7 +20,7 @@ from rulegrad.ir import UOp
 from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.support import forks
-from rulegrad.support.places import user_line
+from rulegrad.support.locations import user_line
 from rulegrad.tensor import capturing
 from rulegrad.tensor.aliasing import View, release, renew
 from rulegrad.tensor.core import TensorCore, _leaf_of_buffer, pending_leaves

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from rulegrad.errors import CaptureError
-from rulegrad.support.places import user_line
+from rulegrad.support.locations import user_line
 
 #: What is declared of a parameter: variables by axis, or that of an integer.
 Declared: TypeAlias = "Mapping[int, Variable] | Variable"

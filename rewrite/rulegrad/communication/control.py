@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from rulegrad.support.places import is_ours, shown
+from rulegrad.support.locations import is_ours, shown
 
 if TYPE_CHECKING:
     from mpi4py import MPI

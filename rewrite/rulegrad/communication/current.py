@@ -98,7 +98,7 @@ def identity() -> str:
 
 def _from_mpi() -> World:
     from rulegrad.communication import endings  # late: it takes MPI, which few programs need
-    from rulegrad.communication.mpi import MpiWorld  # late: likewise
+    from rulegrad.communication.mpi import MpiWorld  # late: it takes MPI, which few programs need
 
     found = MpiWorld()
     if found.size == 1:

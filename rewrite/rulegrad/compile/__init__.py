@@ -52,7 +52,7 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
     "passes": ("runs passes on kernels, all at once or one by one where they are looked at", "decides nothing"),
     "scheduling": (
         "takes the schedule found for a kernel, else that of the pass `choose_schedule`, or its next candidate",
-        "bookkeeping; the candidates and their order are the rules', and what is found is measured (`compile/tuning`)",
+        "bookkeeping; candidates and their order are the rules', and a found schedule is measured (`compile/tuning`)",
     ),
     "fused": ("says what each kernel of a schedule is made of (`DEBUG=2`)", "reports, does not change a graph"),
     "ordering": (

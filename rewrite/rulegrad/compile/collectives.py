@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rulegrad.compile.memory_plan import Use
     from rulegrad.compile.plans import Launch
     from rulegrad.compile.schedule import Step
-    from rulegrad.support.places import Stack
+    from rulegrad.support.locations import Stack
 
 #: Bytes that small all-reduces wait for, so that they are sent as one.
 BUCKET: Final = 1 << 20
@@ -77,7 +77,7 @@ def _world(device: str) -> World:
 def _carrier(members: Sequence[Communication]) -> Carrier | None:
     """The carrier of collectives between the memories of GPUs; None where they go through the host."""
     from rulegrad.communication.carriers import carrier_of  # late: few programs have tensors on a mesh
-    from rulegrad.communication.nccl import is_carried  # late: likewise
+    from rulegrad.communication.nccl import is_carried  # late: few programs have tensors on a mesh
 
     carrier = carrier_of(members[0].device)
     return carrier if carrier and all(is_carried(member.collective) for member in members) else None

@@ -30,10 +30,10 @@ class Fused:
         """A pass has run. firings: those that it made; results: what became of `kept`."""
         before = self._rules
         self._rules = {new: before[old] for old, new in zip(before, results, strict=True) if new is not None}
-        for rule, place, old, new in firings:
-            stages = {node for node in new.toposort() if node.op == "MATERIALIZE"} - set(old.toposort())
-            for node in stages - set(self._rules):
-                self._rules[node] = f"{rule} ({place})"
+        for rule, location, old, new in firings:
+            materialized = {node for node in new.toposort() if node.op == "MATERIALIZE"} - set(old.toposort())
+            for node in materialized - set(self._rules):
+                self._rules[node] = f"{rule} ({location})"
 
     def text(self, kernels: Sequence[UOp], lines: Mapping[UOp, str], target: str) -> str:
         """All kernels of a schedule: the stores or groups of stores that they are, in order."""

@@ -104,12 +104,13 @@ def _compile(graphs: list[UOp], target: str, source: bool, device: str) -> list[
         def made(place: int, scheduled: UOp, program: UOp) -> Kernel:
             return _kernel(graphs[place], indexed[place], scheduled, program, target, source)
 
-        stages = scheduled_programs(graphs, indexed, names, target, device, made)
+        lowered = scheduled_programs(graphs, indexed, names, target, device, made)
     else:
         programs = lower(graphs, indexed, engine.pipeline("interpreted"), target, "kernel")
-        stages = list(zip(indexed, programs, strict=True))
+        lowered = list(zip(indexed, programs, strict=True))
     kernels = [
-        _kernel(graph, nodes, *pair, target, source) for graph, nodes, pair in zip(graphs, indexed, stages, strict=True)
+        _kernel(graph, nodes, *pair, target, source)
+        for graph, nodes, pair in zip(graphs, indexed, lowered, strict=True)
     ]
     for graph, kernel in zip(graphs, kernels, strict=True):
         watching.tell_kernel(graph, kernel, target)
@@ -134,9 +135,9 @@ def compile_varying(
     def made(place: int, scheduled: UOp, program: UOp) -> Kernel:
         return _kernel(graphs[place], of_sizes[place], scheduled, program, target, True)
 
-    stages = scheduled_programs(indexed, of_sizes, names, target, "", made)
+    lowered = scheduled_programs(indexed, of_sizes, names, target, "", made)
     wanted = scheduled_kernels(constant, of_constants, target)
-    for (scheduled, _), one_size, indexed_at in zip(stages, wanted, of_constants, strict=True):
+    for (scheduled, _), one_size, indexed_at in zip(lowered, wanted, of_constants, strict=True):
         tactics = [one.attrs.get("tactic", "") for one in (scheduled, one_size)]
         times = [one.attrs.get("estimate", 0) for one in (scheduled, one_size)]
         is_dear = times[0] > _SLOWER * times[1] and times[0] - times[1] > _DEARER
@@ -145,7 +146,7 @@ def compile_varying(
                 f"a kernel has the tactic `{tactics[0]}` where sizes vary, `{tactics[1]}` where they do not, "
                 "and is estimated to take much longer"
             )
-    return [made(place, *pair) for place, pair in enumerate(stages)]
+    return [made(place, *pair) for place, pair in enumerate(lowered)]
 
 
 def _require_flags(graph: UOp) -> None:
@@ -161,7 +162,7 @@ def _require_flags(graph: UOp) -> None:
 def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str, source: bool) -> Kernel:
     if source:
         _require_dtypes(indexed, program, target)
-    slots, program_slots = (1 + max(_slots(stage)) for stage in (graph, program))
+    slots, program_slots = (1 + max(_slots(one)) for one in (graph, program))
     checks_indices = program_slots > slots  # the flags come after the buffers of the graph
     slots = max(slots, program_slots)
     flops, nbytes = estimate(indexed)

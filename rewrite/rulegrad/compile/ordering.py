@@ -83,7 +83,7 @@ def in_order(
 def copying_last(schedule: Schedule) -> Schedule:
     """The same steps in an order in which a buffer is copied once all others have read it.
 
-    Where nobody else needs the buffer then, the copy lies in its place and is no kernel.
+    Where nobody else needs the buffer then, the copy lies in its place and is not a kernel.
     """
     copied = {number: step.buffers for number, step in enumerate(schedule.steps) if is_copy(step)}
     if not copied:

@@ -16,7 +16,7 @@ from rulegrad.ir import UOp
 BEFORE_LOWERING: Final = ("isolate_kernels", "number_buffers", "begin_at_parts")
 
 
-def lower(graphs: Sequence[UOp], before: Sequence[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:
+def lower(graphs: Sequence[UOp], before: Sequence[UOp], steps: Sequence[str], target: str, level: str) -> list[UOp]:
     """Runs passes on kernels in parallel; one by one where each is looked at, as the settings say."""
     if not steps:
         return list(before)
@@ -25,9 +25,9 @@ def lower(graphs: Sequence[UOp], before: Sequence[UOp], steps: Sequence[str], ta
     results = []
     for graph, root in zip(graphs, before, strict=True):
         run = _runner(graph, target)
-        with watching.part(stage, graph):
+        with watching.part(level, graph):
             for name in steps:
-                root = run(root, name, stage)
+                root = run(root, name, level)
         results.append(root)
     return results
 
@@ -35,6 +35,6 @@ def lower(graphs: Sequence[UOp], before: Sequence[UOp], steps: Sequence[str], ta
 def _runner(graph: UOp, target: str) -> Callable[[UOp, str, str], UOp]:
     """How passes are run on this kernel: plainly, or checked as the setting `check` says."""
     if config.check == 0:
-        return lambda before, name, stage: engine.rewrite(before, name, target)
+        return lambda before, name, level: engine.rewrite(before, name, target)
     checker = checks().Checker(graph, target)
-    return lambda before, name, stage: checker.run(before, name, stage)[0]
+    return lambda before, name, level: checker.run(before, name, level)[0]

@@ -36,9 +36,9 @@ from rulegrad.runtime.device import Executable, Handle, Program, Replay
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.telling import tell_built, tell_graphs, tell_sources
-from rulegrad.support.places import Stack, user_place, user_stack
+from rulegrad.support.locations import Stack, user_location, user_stack
 
-Place: TypeAlias = tuple[str, int] | None  # the user's file and line
+Location: TypeAlias = tuple[str, int] | None  # the user's file and line
 _Pairs: TypeAlias = tuple[tuple[int, int], ...]
 _Variant: TypeAlias = tuple[tuple[int, ...], _Pairs]  # inputs that are taken, and results in the places of such inputs
 #: Of one plan: each may have kernels of its own, which take time to build.
@@ -183,7 +183,7 @@ class Plan:
             if profile.is_timing():
                 made_at, blocks = None, self._run_timed(prepared, inputs, flags, graphs)
             else:
-                made_at = user_place() if prepared.is_large else None
+                made_at = user_location() if prepared.is_large else None
                 blocks = _run(self.device, prepared, inputs, flags, made_at)
         except BaseException:
             for block in prepared.blocks:
@@ -216,8 +216,8 @@ class Plan:
             blocks: list[Buffer | None] = []
             for number, block in enumerate(prepared.blocks):
                 stack = made_at.get(number, here)
-                place = stack[-1][:2] if stack else None
-                blocks.append(inputs[block] if isinstance(block, int) else Buffer.like(block, True, place))
+                location = stack[-1][:2] if stack else None
+                blocks.append(inputs[block] if isinstance(block, int) else Buffer.like(block, True, location))
             of_blocks = [blocks[number].handle for number in range(len(blocks))]  # type: ignore[union-attr]
             handles: list[Handle] = [*(buffer.handle for buffer in inputs), *of_blocks]
             handles += [] if flags is None else [flags.handle]
@@ -233,7 +233,7 @@ class Plan:
         return in_order(prepared.launches, memory)
 
     def _results(
-        self, prepared: Prepared, inputs: Sequence[Buffer], blocks: Sequence[Buffer | None], made_at: Place
+        self, prepared: Prepared, inputs: Sequence[Buffer], blocks: Sequence[Buffer | None], made_at: Location
     ) -> list[Buffer]:
         results: dict[int, Buffer] = {}
         count = self.schedule.inputs
@@ -288,8 +288,8 @@ def in_engine(
 ) -> dict[str, Any] | None:
     """The parts of a prepared plan with which the engine launches it; None where Python has to.
 
-    The results are no inputs, and no input waits for a check of indices. graphs: for messages about indices, what is
-    computed, where that is the same each time.
+    None of the results is an input, and no input waits for a check of indices. graphs: for messages about indices,
+    what is computed, where that is the same each time.
     """
     recorded = prepared.recorded
     if recorded is None or not prepared.is_replayed:
@@ -313,7 +313,7 @@ def in_engine(
             (memory.block_of[number - count], layout)
             for number, layout in zip(plan.schedule.outputs, prepared.results, strict=True)
         ],
-        "user_place": user_place if prepared.is_large else None,
+        "user_location": user_location if prepared.is_large else None,
         "new_flags": new_flags if prepared.checks_indices else None,
         "tell_checks": tell_checks if prepared.checks_indices else None,
         "visible_flags": plan.dependencies.words if index_checks.are_visible(plan.device) else 0,
@@ -420,7 +420,7 @@ def record(
 
 
 def _run(
-    device: str, prepared: Prepared, inputs: Sequence[Buffer], flags: Buffer | None, made_at: Place
+    device: str, prepared: Prepared, inputs: Sequence[Buffer], flags: Buffer | None, made_at: Location
 ) -> list[Buffer | None]:
     """Launches in order, once all memory is there; returns the blocks, None for those that were in the arena.
 

@@ -18,7 +18,7 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Parts
 from rulegrad.runtime.kernel import stores_of
-from rulegrad.support.places import Stack, shown
+from rulegrad.support.locations import Stack, shown
 
 if TYPE_CHECKING:
     from rulegrad._core import Information

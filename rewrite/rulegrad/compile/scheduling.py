@@ -123,7 +123,7 @@ class _Work(NamedTuple):
 
 def _is_choosable(scheduled: UOp, proposed: Sequence[Candidate]) -> bool:
     """Whether another candidate may stand in for this one: where the model chose it, and not the user."""
-    rules = [one.place for one in proposed if one.scheduled == scheduled]
+    rules = [one.location for one in proposed if one.scheduled == scheduled]
     return bool(rules) and not any(map(is_of_user, rules))
 
 

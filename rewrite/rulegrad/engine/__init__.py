@@ -36,7 +36,7 @@ from rulegrad.engine.watching import Change
 from rulegrad.errors import RewriteError, RuleError, RulegradError
 
 UOp = _core.UOp
-#: A gradient rule that fired: its name and place, the node, the gradient that arrives, the gradients of its sources.
+#: A gradient rule that fired: its name and location, the node, the gradient that arrives, the gradients of its sources.
 GradientFiring: TypeAlias = tuple[str, str, UOp, UOp, list[UOp]]
 
 
@@ -44,7 +44,7 @@ class Firing(NamedTuple):
     """One rule that fired: its name, its file and line, the node before and after."""
 
     rule: str
-    place: str
+    location: str
     before: UOp
     after: UOp
 
@@ -128,8 +128,8 @@ def _rewritten(
     )
     _limited += info["fired_limited"]
     if config.debug >= 1 and info["fired_limited"] == left > 0:
-        _, place, before, after = [firing for firing in info["firings"] if firing[0] == rule][-1]
-        made = f"rule {rule} ({place}), firing {limit}, in pass {name}:\n{before}\n->\n{after}"
+        _, location, before, after = [firing for firing in info["firings"] if firing[0] == rule][-1]
+        made = f"rule {rule} ({location}), firing {limit}, in pass {name}:\n{before}\n->\n{after}"
         print(f"rulegrad: {made}", file=sys.stderr)
     return result, info
 
@@ -168,7 +168,7 @@ def _tell_gradients(
     start: float,
     error: str = "",
 ) -> None:
-    changes = [Change(rule, place, n, (n, d), tuple(given)) for rule, place, n, d, given in firings or ()]
+    changes = [Change(rule, location, n, (n, d), tuple(given)) for rule, location, n, d, given in firings or ()]
     seconds = time.perf_counter() - start
     watching.tell(name, None, (root, result), changes, len(changes), (start, seconds), None, error)
 
@@ -282,8 +282,8 @@ def load_rules(*paths: str | Path, externs: bool = False) -> LoadedRules:
 
             compiling.refuse_ops(loaded().sources, with_ops)
         program(None)
-        for name, (location, file) in summary()["externs"].items():
-            host_function(name, location, file)
+        for name, (qualified_name, file) in summary()["externs"].items():
+            host_function(name, qualified_name, file)
     except BaseException:
         sources.loaded_files[:] = before
         sources.allowed_files.difference_update(allowed)

@@ -27,7 +27,7 @@ from rulegrad.lang.merging import edited, merge, with_bases
 from rulegrad.lang.modules import plain, remember_renamed, renamed_files, resolved
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.parser import parse_file
-from rulegrad.lang.walk import gathering, has_clause
+from rulegrad.lang.walk import dataflow_rules, has_clause
 from rulegrad.support.garbage import uncollected
 
 _sound: set[str] = set()  # keys of our files, of which this process knows that they have no error
@@ -145,7 +145,7 @@ def summary(sources: Sources) -> bytes:
         if isinstance(declaration, syntax.Pipeline):
             found["pipelines"][declaration.name] = declaration.steps
         elif isinstance(declaration, syntax.Extern):
-            found["externs"][declaration.name] = (declaration.location, declaration.span.file)
+            found["externs"][declaration.name] = (declaration.qualified_name, declaration.span.file)
         elif isinstance(declaration, syntax.Pass):
             kind = declaration.direction if declaration.kind == "rewrite" else declaration.kind
             found["passes"][declaration.name] = kind
@@ -178,18 +178,18 @@ def _rule_facts(declarations: Iterable[syntax.Declaration]) -> Mapping[str, Rule
     found: dict[str, RuleFacts] = {}
     for owner in everything:
         if isinstance(owner, syntax.OpDeclaration) and owner.spelling is not None:
-            place = f"{owner.span.file}:{owner.span.line}"  # tried last in each render pass; there is no other text
-            found[f"ops.{owner.name}"] = RuleFacts(place, "text", True, False, False)
+            location = f"{owner.span.file}:{owner.span.line}"  # tried last in each render pass; there is no other text
+            found[f"ops.{owner.name}"] = RuleFacts(location, "text", True, False, False)
         if not isinstance(owner, syntax.Ruleset | syntax.Pass | syntax.Function):
             continue
-        for rule in (*owner.rules, *gathering(owner)):
+        for rule in (*owner.rules, *dataflow_rules(owner)):
             name = f"{owner.name}.{rule.name}"
             is_text = isinstance(rule.template, syntax.Text)
             is_case = isinstance(owner, syntax.Function) or rule not in owner.rules
             kind = "case" if is_case else "text" if is_text else "rule"
             essential, unsound = has_clause(rule, "essential"), has_clause(rule, "unsound")
-            place = f"{rule.span.file}:{rule.span.line}"
-            found.setdefault(plain(name), RuleFacts(place, kind, essential, unsound, name in external))
+            location = f"{rule.span.file}:{rule.span.line}"
+            found.setdefault(plain(name), RuleFacts(location, kind, essential, unsound, name in external))
     return found
 
 

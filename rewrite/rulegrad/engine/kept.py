@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from rulegrad.support.diskcache import DiskCache
@@ -24,8 +25,6 @@ def name(kind: str, *arguments: object) -> str:
 
 def to_bytes(value: Any) -> bytes:
     """A value as bytes: dicts whose keys are strings, tuples, sets, and plain values. Raises TypeError for others."""
-    import json  # late: an import of rulegrad needs no rules
-
     return json.dumps(_packed(value), separators=(",", ":")).encode()
 
 
@@ -35,8 +34,6 @@ def from_bytes(data: bytes) -> Any:
     >>> from_bytes(to_bytes({"steps": ("a", "b"), "dtypes": {"int8"}, "rows": None}))
     {'steps': ('a', 'b'), 'dtypes': {'int8'}, 'rows': None}
     """
-    import json  # late: as above
-
     return _unpacked(json.loads(data))
 
 

@@ -176,9 +176,9 @@ def fresh_program(target_name: str | None) -> _core.Program:
 
 def prepare(found: _core.Program) -> None:
     """Gives a program its host functions, and switches off what the settings say."""
-    for name, (location, file) in summary()["externs"].items():
+    for name, (qualified_name, file) in summary()["externs"].items():
         if name in found.externs:
-            found.set_extern(name, host_function(name, location, file))
+            found.set_extern(name, host_function(name, qualified_name, file))
     if config.rules_limit is not None:
         check_limited(rules(), config.rules_limit[0])
     if config.rules_off:
@@ -186,18 +186,18 @@ def prepare(found: _core.Program) -> None:
             found.disable(rule)
 
 
-def host_function(name: str, location: str, file: str) -> Any:
+def host_function(name: str, qualified_name: str, file: str) -> Any:
     """The function of an extern: "module.function". Raises RuleError where there is none, or its file may call none."""
     if not config.externs and file not in map(sources.shown, sources.files_of_code()):
         raise RuleError(
-            f"{file}: the extern `{name}` runs code of this machine, {location}, which was not allowed\n"
+            f"{file}: the extern `{name}` runs code of this machine, {qualified_name}, which was not allowed\n"
             "    hint: where you trust the file, use load_rules(..., externs=True), or the setting RULEGRAD_EXTERNS=1"
         )
-    module, _, function = location.rpartition(".")
+    module, _, function = qualified_name.rpartition(".")
     try:
         return getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
-        raise RuleError(f"the extern `{name}` is not at {location!r}: {error}") from None
+        raise RuleError(f"the extern `{name}` is not at {qualified_name!r}: {error}") from None
 
 
 def count_rules(on: bool) -> None:

@@ -18,7 +18,7 @@ class Candidate(NamedTuple):
     scheduled: UOp
     cost: float
     rule: str
-    place: str  # file and line of the rule
+    location: str  # file and line of the rule
 
     @property
     def text(self) -> str:
@@ -39,7 +39,7 @@ def candidates(graph: UOp, target: str, kept: int = 1) -> list[Candidate]:
     _, information = engine.program(target).rewrite(CHOOSES, graph, trace=True, kept_choices=kept)
     rounds = information["inside"][:1] or [information["remaining"]]
     found = [
-        Candidate(one["after"], one["cost"], one["rule"], one["place"])
+        Candidate(one["after"], one["cost"], one["rule"], one["location"])
         for one in rounds[0]
         if one["after"] is not None and one["after"].op == "SCHEDULED" and one["cost"] is not None
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -15,8 +16,8 @@ WHERE_THERE = "?"
 class RuleFacts(NamedTuple):
     """Information on a rule for settings and tools; its name is `SET.RULE`."""
 
-    place: str  # file:line
-    kind: str  # rule, text, or case (of a function; also what gathers a fact or a state)
+    location: str  # file:line
+    kind: str  # rule, text, or case (of a function; also of a fact or a state)
     essential: bool
     unsound: bool
     has_extern: bool  # an extern has a part in it
@@ -39,8 +40,6 @@ def switched_off(rules: Mapping[str, RuleFacts]) -> frozenset[str]:
 
 
 def _share(rules: Mapping[str, RuleFacts], seed: int, share: float) -> list[str]:
-    import random  # late: few programs leave rules out at random
-
     optional = sorted(name for name, facts in rules.items() if facts.optional)
     return random.Random(seed).sample(optional, round(share * len(optional)))
 
@@ -54,7 +53,7 @@ def _named(rules: Mapping[str, RuleFacts], entry: str) -> list[str]:
     for name in names:
         if not rules[name].optional:
             what = "a case of a function, a fact or a state" if rules[name].kind == "case" else "essential"
-            message = f"RULES_OFF (setting rules_off) names {entry!r}, but {name} ({rules[name].place}) is {what}"
+            message = f"RULES_OFF (setting rules_off) names {entry!r}, but {name} ({rules[name].location}) is {what}"
             raise ConfigError(f"{message}; replace it in a rule file of your own instead")
     return names
 

@@ -7,6 +7,8 @@ the rest was parsed and compiled to is taken from it. Where there is no file, it
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -46,8 +48,6 @@ def trees() -> bytes | None:
 
 
 def _read(index: _Index, name: str) -> bytes | None:
-    import zlib  # late: an import of rulegrad needs no rules
-
     if name not in index.places:
         return None
     begin, length = index.places[name]
@@ -66,8 +66,6 @@ def file() -> Path:
 
 @cache
 def _index(path: Path) -> _Index | None:
-    import json  # late: an import of rulegrad needs no rules
-
     try:
         with path.open("rb") as opened:
             if opened.readline() != _FIRST_LINE:
@@ -95,9 +93,6 @@ def write(path: Path, targets: Iterable[str] | None = None) -> None:
 
     Raises RuleError where a rule file has a mistake.
     """
-    import json  # late: as above
-    import zlib  # late: as above
-
     from rulegrad.engine import compiling, trees  # late: only who builds the package writes the file
 
     sources = our_sources()

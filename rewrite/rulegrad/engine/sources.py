@@ -45,10 +45,10 @@ def user_files() -> list[Path]:
     return list(dict.fromkeys((*targets_with_ops(), *target_files, *packages, *config.rules, *loaded_files)))
 
 
-def is_of_user(place: str) -> bool:
+def is_of_user(location: str) -> bool:
     """Whether a rule, of which this is the file and line, is one of a user's files; a device's are not."""
     devices = {*targets_with_ops(), *target_files}
-    return place.rpartition(":")[0] in {shown(path) for path in user_files() if path not in devices}
+    return location.rpartition(":")[0] in {shown(path) for path in user_files() if path not in devices}
 
 
 def files_of_code() -> set[Path]:

@@ -14,7 +14,6 @@ from rulegrad._core import UOp
 if TYPE_CHECKING:
     from rulegrad._core import Information, Inside
     from rulegrad.engine.pass_run import PassRun
-    from rulegrad.runtime.kernel import Kernel
 
 
 class Part:
@@ -31,7 +30,7 @@ class Change(NamedTuple):
     """A rule that fired: before and after are a node each, or the nodes that a gradient rule takes and gives."""
 
     rule: str
-    place: str
+    location: str
     found: UOp  # the node before, as the pass found it
     before: tuple[UOp, ...]
     after: tuple[UOp, ...]
@@ -41,11 +40,28 @@ class Change(NamedTuple):
 def changes_of(info: Information | Inside) -> list[Change]:
     """The firings of a pass that was traced."""
     return [
-        Change(rule, place, found, (before,), (after,), inside)
-        for (rule, place, before, after), found, inside in zip(
+        Change(rule, location, found, (before,), (after,), inside)
+        for (rule, location, before, after), found, inside in zip(
             info["firings"], info["found"], info["inside"], strict=True
         )
     ]
+
+
+class CompiledKernel(Protocol):
+    """What watchers are told of a kernel: `runtime.kernel.Kernel` has it, which is above this package."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def schedule(self) -> str: ...
+    @property
+    def grid(self) -> tuple[int, ...]: ...
+    @property
+    def flops(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
 
 
 class Watcher(Protocol):
@@ -60,7 +76,7 @@ class Watcher(Protocol):
     def failed(self, name: str, target: str | None, graph: UOp, problem: str) -> None:
         """The result of a pass is wrong; its run was reported before."""
 
-    def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
+    def compiled(self, graph: UOp, kernel: CompiledKernel, target: str) -> None:
         """A kernel was made from the graph that was cut out for it."""
 
 
@@ -129,7 +145,7 @@ def tell_failed(name: str, target: str | None, graph: UOp, problem: str) -> None
         watcher.failed(name, target, graph, problem)
 
 
-def tell_kernel(graph: UOp, kernel: Kernel, target: str) -> None:
+def tell_kernel(graph: UOp, kernel: CompiledKernel, target: str) -> None:
     """Tells everybody of a kernel that was made."""
     for watcher in list(watchers):
         watcher.compiled(graph, kernel, target)

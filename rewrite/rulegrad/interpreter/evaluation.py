@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, GraphError
+from rulegrad.interpreter.array_program import ArrayProgram
+from rulegrad.interpreter.builder import Builder
 from rulegrad.interpreter.evaluators import Evaluators, evaluators
 from rulegrad.interpreter.numerics import Array
-from rulegrad.interpreter.plan import Plan
-from rulegrad.interpreter.planner import Planner
 from rulegrad.ir.dtype import as_dtype
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ def evaluate(
     """
     if as_dtype(uop.dtype).kind == "void":
         raise GraphError(f"{uop.op} has no value; evaluate takes a node that has one, run_kernel a SINK")
-    planner = Planner([uop], loops, table or evaluators(), "evaluate")
-    plan = planner.plan
-    (value,) = plan.run(lambda node: _given(node, arrays or {}), [planner.slot(uop)])
-    if any(size != 1 for size in value.shape[len(loops) : len(plan.extents)]):
+    builder = Builder([uop], loops, table or evaluators(), "evaluate")
+    program = builder.program
+    (value,) = program.run(lambda node: _given(node, arrays or {}), [builder.slot(uop)])
+    if any(size != 1 for size in value.shape[len(loops) : len(program.extents)]):
         raise GraphError("a RANGE is open in the graph; name it in `loops`, or reduce over it")
-    extents = plan.extents[: len(loops)]
-    shape = (*extents, *(1,) * (len(plan.extents) - len(loops)), *uop.shape)
+    extents = program.extents[: len(loops)]
+    shape = (*extents, *(1,) * (len(program.extents) - len(loops)), *uop.shape)
     return np.array(np.broadcast_to(value, shape)).reshape((*extents, *uop.shape))
 
 
@@ -70,11 +70,11 @@ def evaluate_all(
     """
     if any(uop.ranges for uop in uops):
         raise GraphError("a RANGE is open in the graph; reduce over it")
-    planner = Planner(uops, (), table or evaluators(), "evaluate")
-    slots = [planner.slot(uop) for uop in uops]
+    builder = Builder(uops, (), table or evaluators(), "evaluate")
+    slots = [builder.slot(uop) for uop in uops]
 
     def run(storage: Callable[[UOp], Array]) -> list[Array]:
-        values = planner.plan.run(lambda node: _fitting(node, storage(node)), slots)
+        values = builder.program.run(lambda node: _fitting(node, storage(node)), slots)
         return [np.array(value).reshape(uop.shape) for value, uop in zip(values, uops, strict=True)]
 
     return run
@@ -85,14 +85,14 @@ class KernelProgram:
 
     def __init__(self, graph: UOp, name: str = "kernel", table: Evaluators | None = None) -> None:
         self.name = name
-        self._plans: list[Plan] = []
+        self._programs: list[ArrayProgram] = []
         for loops, stores in _stores_by_loops(graph).items():
-            self._plans.append(Planner(stores, loops, table or evaluators(), name).plan)
+            self._programs.append(Builder(stores, loops, table or evaluators(), name).program)
 
     def run(self, storage: Callable[[UOp], Array]) -> None:
         """Runs it; `storage` gives the array of a PARAM or BUFFER node, which is written in place."""
-        for plan in self._plans:
-            plan.run(storage)
+        for program in self._programs:
+            program.run(storage)
 
 
 def run_kernel(graph: UOp, arrays: Sequence[Array], name: str = "kernel") -> None:

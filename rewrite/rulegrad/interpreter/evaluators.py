@@ -131,7 +131,7 @@ class Evaluators:
         if declaration is None or declaration.identity is None:
             raise DeviceError(f"the op {op} cannot reduce: the op table gives it no identity")
         target = as_dtype(dtype)
-        value = _constant(declaration.identity, target, declaration.place)
+        value = _constant(declaration.identity, target, declaration.location)
         if target.kind == "bool":
             return np.asarray(value != 0)
         return np.asarray(value).astype(target.numpy)
@@ -177,7 +177,7 @@ class Evaluators:
         small = np.dtype(working) != source.numpy
         if not small and (direct := _direct(declaration.evaluator, names, table)) is not None:
             return direct
-        code = _translate(declaration.evaluator, table, declaration.place)
+        code = _translate(declaration.evaluator, table, declaration.location)
         literals = np.dtype(working)
 
         def operation(*arrays: Array) -> Array:
@@ -207,7 +207,7 @@ def _as(array: Array, source: DType, working: np.dtype[Any]) -> Array:
 
 def _on_exact_integers(declaration: Evaluated, source: DType, result: DType) -> Callable[..., Array]:
     """The `eval` line on Python's integers, and the result wrapped around once."""
-    code, names = _translate(declaration.evaluator, PRIMITIVES, declaration.place), declaration.parameters
+    code, names = _translate(declaration.evaluator, PRIMITIVES, declaration.location), declaration.parameters
 
     def operation(*arrays: Array) -> Array:
         given = dict(zip(names, arrays, strict=True))
@@ -224,7 +224,7 @@ def _on_exact_integers(declaration: Evaluated, source: DType, result: DType) -> 
 # ---- from terms to functions ----
 
 
-def _translate(x: Term, table: dict[str, Callable[..., Any]], place: str) -> _Code:
+def _translate(x: Term, table: dict[str, Callable[..., Any]], location: str) -> _Code:
     """A function that computes the term. Raises RuleError for what an `eval` line may not contain."""
     match x:
         case str():
@@ -234,12 +234,12 @@ def _translate(x: Term, table: dict[str, Callable[..., Any]], place: str) -> _Co
         case ("dtype_min" | "dtype_max" as end,):
             return lambda operands: np.asarray(_extreme(operands.source, end == "dtype_max")).astype(operands.literals)
         case ("where", *arguments):
-            return _apply(np.where, [_translate(argument, table, place) for argument in arguments])
+            return _apply(np.where, [_translate(argument, table, location) for argument in arguments])
         case ("convert" | "bitcast" as function, str() as name):
             return _cast(convert if function == "convert" else bitcast, name)
         case (function, *arguments) if function in table:
-            return _apply(table[function], [_translate(argument, table, place) for argument in arguments])
-    raise RuleError(f"{place}: the interpreter has no meaning for this part of an `eval` line: {x}")
+            return _apply(table[function], [_translate(argument, table, location) for argument in arguments])
+    raise RuleError(f"{location}: the interpreter has no meaning for this part of an `eval` line: {x}")
 
 
 def _direct(x: Term, names: tuple[str, ...], table: dict[str, Callable[..., Any]]) -> Callable[..., Any] | None:
@@ -260,16 +260,16 @@ def _cast(function: Callable[[Array, DType, DType], Array], name: str) -> _Code:
     return lambda operands: function(operands.given[name], operands.source, operands.result)
 
 
-def _constant(x: Term, dtype: DType, place: str) -> Any:
+def _constant(x: Term, dtype: DType, location: str) -> Any:
     """The value of an `identity` line."""
     match x:
         case bool() | int() | float():
             return x
         case ("negate", operand):
-            return -_constant(operand, dtype, place)
+            return -_constant(operand, dtype, location)
         case ("dtype_min" | "dtype_max" as end,):
             return _extreme(dtype, end == "dtype_max")
-    raise RuleError(f"{place}: an identity must be a number, dtype_min() or dtype_max()")
+    raise RuleError(f"{location}: an identity must be a number, dtype_min() or dtype_max()")
 
 
 def _extreme(dtype: DType, largest: bool) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rulegrad.lang import syntax
-from rulegrad.lang.diagnostics import Diagnostic, place
+from rulegrad.lang.diagnostics import Diagnostic, location
 from rulegrad.lang.merging import priority_key
 from rulegrad.lang.modules import plain
 from rulegrad.lang.walk import meaning
@@ -41,7 +41,7 @@ def _conflict(claim: _Claim, other: _Claim, lines: Sequence[str]) -> Diagnostic:
     message = f"{claim.shown} is {claim.does} here, but {other.does} elsewhere"
     if claim.does == other.does:
         message = f"{claim.shown} is {claim.does} here and elsewhere, in different ways"
-    note, hint = f"{other.does} at {place(other.span)}", _HINT
+    note, hint = f"{other.does} at {location(other.span)}", _HINT
     if claim.span.file == other.span.file:
         message = message.replace("here and elsewhere", "twice in this file").replace("elsewhere", "above")
         hint = "take another name, or delete one of them"

@@ -52,7 +52,7 @@ CODES: dict[str, tuple[str, str]] = {
     "unknown-dtype": (ERROR, "no dtype, dtype class or dtype variable has this name"),
     "unknown-field": (ERROR, "a dtype has no field, or a table no column, of this name"),
     "unknown-type": (ERROR, "no type of an attribute or of an extern's parameter has this name"),
-    "unknown-word": (ERROR, "a flag, stage or kind out of a closed list has this name nowhere in it"),
+    "unknown-word": (ERROR, "a flag, level or kind out of a closed list has this name nowhere in it"),
     "unknown-ruleset": (ERROR, "no rule set has this name"),
     "unknown-pass": (ERROR, "no pass, or none of the kind needed here, has this name"),
     "unknown-table": (ERROR, "rows for a table that no file declares"),
@@ -172,7 +172,7 @@ class Diagnostic:
         }
 
     def __str__(self) -> str:
-        lines = [f"{place(self.span)}: {self.severity}[{self.code}]: {self.message}"]
+        lines = [f"{location(self.span)}: {self.severity}[{self.code}]: {self.message}"]
         if self.source_line.strip():
             lines.extend(self._underlined())
         if self.hint:
@@ -195,7 +195,7 @@ class Diagnostic:
         return f"    {shown}", "    " + " " * column + "^" * carets
 
 
-def place(span: Span) -> str:
+def location(span: Span) -> str:
     """`file:line:column`, counted from 1 as editors do."""
     return f"{span.file}:{span.line}:{span.column + 1}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from rulegrad.lang import syntax
-from rulegrad.lang.walk import calls_in, gathering
+from rulegrad.lang.walk import calls_in, dataflow_rules
 
 
 def with_externs(declarations: Iterable[syntax.Declaration]) -> frozenset[str]:
@@ -23,7 +23,7 @@ def rules_that_call(names: Set[str], declarations: Iterable[syntax.Declaration])
             lets = [let.expression for let in declaration.lets]
             called[declaration.name] = _calls(declaration.body, *lets)
         elif isinstance(declaration, syntax.Ruleset | syntax.Pass | syntax.Function):
-            inside = (*declaration.rules, *gathering(declaration))
+            inside = (*declaration.rules, *dataflow_rules(declaration))
             own = {f"{declaration.name}.{rule.name}": _calls_of(rule) for rule in inside}
             rules.update(own)
             if isinstance(declaration, syntax.Function):

@@ -59,7 +59,7 @@ def own_names(file: syntax.File) -> dict[str, Own]:
     return {d.name: d for d in file.declarations if isinstance(d, Own)}
 
 
-def gathered_names(declarations: Iterable[syntax.Declaration]) -> Iterator[str]:
+def dataflow_names(declarations: Iterable[syntax.Declaration]) -> Iterator[str]:
     """The facts and states of the passes among these."""
     for declaration in declarations:
         if isinstance(declaration, syntax.Pass):
@@ -73,13 +73,13 @@ def resolved(files: Sequence[syntax.File]) -> list[syntax.File]:
     A function that a file declares and uses from another is an extension of that: they have one name.
     """
     modules = {module_name(file.path): file for file in files}
-    gathered = {name: file.path for file in files for name in gathered_names(file.declarations)}
+    dataflow = {name: file.path for file in files for name in dataflow_names(file.declarations)}
     taken: set[str] = set()
     names: dict[str, dict[str, str]] = {}
     for file in files:
         taking = {name for use in file.uses for name, _ in use.names}
         names[file.path] = {
-            name: _unique(name, taken, name in gathered and gathered[name] != file.path)
+            name: _unique(name, taken, name in dataflow and dataflow[name] != file.path)
             for name in own_names(file)
             if name not in taking
         }
@@ -91,9 +91,9 @@ def resolved(files: Sequence[syntax.File]) -> list[syntax.File]:
     return [_renamed(file, {a: b for a, b in names[file.path].items() if a != b}) for file in files]
 
 
-def _unique(name: str, taken: set[str], is_gathered: bool) -> str:
+def _unique(name: str, taken: set[str], is_dataflow: bool) -> str:
     number, unique = 1, name
-    while unique in taken or (is_gathered and unique == name):
+    while unique in taken or (is_dataflow and unique == name):
         number += 1
         unique = f"{name}@{number}"
     taken.add(unique)
@@ -181,7 +181,7 @@ def _with_names(declaration: syntax.Declaration, names: Mapping[str, str]) -> sy
 
 def references(declaration: syntax.Declaration) -> Iterator[tuple[str, syntax.Span]]:
     """The functions that a declaration calls, each with its place: op variables and facts are none."""
-    own = frozenset(gathered_names((declaration,)))
+    own = frozenset(dataflow_names((declaration,)))
     if isinstance(declaration, syntax.Pass):
         named = declaration.uses if declaration.kind == "reverse" else (declaration.cost,) * bool(declaration.cost)
         yield from ((name, declaration.span) for name in named)

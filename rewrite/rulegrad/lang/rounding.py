@@ -6,19 +6,29 @@ its line says.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from rulegrad.lang.terms import Evaluated, Term
-
-if TYPE_CHECKING:
-    from rulegrad.ir.dtype import DType
 
 ROUNDS_EACH = "rounds_each"
 _EXACT = frozenset(("negate", "abs", "max", "min", "not"))  # they commute with rounding
 _RING = _EXACT - {"abs", "max", "min"} | {"+", "-", "*", "shift_left", "convert"}  # wrapping around commutes with them
 
 
-def steps_round(op: Evaluated, dtype: DType) -> bool:
+class Dtype(Protocol):
+    """What is asked of a dtype: `ir.dtype.DType` has it, which is above this package."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def is_integer(self) -> bool: ...
+    @property
+    def is_float(self) -> bool: ...
+    @property
+    def numpy(self) -> Any: ...
+
+
+def steps_round(op: Evaluated, dtype: Dtype) -> bool:
     """Whether the op's `eval` line, computed step by step in the dtype of its sources, may differ from the exact value.
 
     >>> from rulegrad.ir.dtype import DType
@@ -32,7 +42,7 @@ def steps_round(op: Evaluated, dtype: DType) -> bool:
     return not _in_one(x, dtype, _RING if dtype.is_integer else _EXACT)
 
 
-def _in_one(x: Term, dtype: DType, through: frozenset[str]) -> bool:
+def _in_one(x: Term, dtype: Dtype, through: frozenset[str]) -> bool:
     """Whether there is one step that rounds, under others that commute with it."""
     if _is_leaf(x, dtype):
         return True
@@ -46,7 +56,7 @@ def _in_one(x: Term, dtype: DType, through: frozenset[str]) -> bool:
     return False
 
 
-def _of_leaves(x: Term, dtype: DType) -> bool:
+def _of_leaves(x: Term, dtype: Dtype) -> bool:
     """Whether nothing is computed below: a comparison of the sources, say, and what joins such comparisons."""
     if _is_leaf(x, dtype):
         return True
@@ -58,7 +68,7 @@ def _of_leaves(x: Term, dtype: DType) -> bool:
     return False
 
 
-def _is_leaf(x: Term, dtype: DType) -> bool:
+def _is_leaf(x: Term, dtype: Dtype) -> bool:
     """A source, a number that the dtype has, or one of these with the other sign or in another dtype."""
     match x:
         case str() | ("dtype_min" | "dtype_max",) | ("convert" | "bitcast", str()):
@@ -70,7 +80,7 @@ def _is_leaf(x: Term, dtype: DType) -> bool:
     return False
 
 
-def _has(dtype: DType, value: float) -> bool:
+def _has(dtype: Dtype, value: float) -> bool:
     if not dtype.is_float:
         return True
     import numpy as np  # late: the package is built where NumPy need not be

@@ -18,4 +18,4 @@ class Evaluated(NamedTuple):
     evaluator: Term  # None where it has no `eval` line, as identity is without an `identity` line
     identity: Term
     flags: tuple[str, ...]
-    place: str  # file and line of the declaration
+    location: str  # file and line of the declaration

@@ -92,7 +92,7 @@ def calls_in(root: Expression) -> set[str]:
 def calls_of(declarations: Iterable[object], function: str) -> Iterator[Call]:
     """The calls of a function in the rules, facts, states and definitions of some declarations."""
     for declaration in declarations:
-        rules = (*getattr(declaration, "rules", ()), *gathering(declaration))
+        rules = (*getattr(declaration, "rules", ()), *dataflow_rules(declaration))
         roots = [root for r in rules for root in (r.pattern, r.template, *(c.expression for c in r.clauses))]
         if isinstance(declaration, Definition):
             roots = [declaration.body, *(clause.expression for clause in declaration.lets)]
@@ -112,8 +112,8 @@ def most_kept(least: Clause) -> int:
     return count if isinstance(count, int) else 1
 
 
-def gathering(declaration: object) -> tuple[Rule, ...]:
-    """The rules of a pass's facts and sends: they gather, and rewrite nothing."""
+def dataflow_rules(declaration: object) -> tuple[Rule, ...]:
+    """The rules of a pass's facts and sends: they give values, and rewrite nothing."""
     if not isinstance(declaration, Pass):
         return ()
     return (*(fact.rule for fact in declaration.facts), *(send.rule for send in declaration.sends))

@@ -12,7 +12,7 @@ from rulegrad.nn._arguments import require_sizes
 from rulegrad.nn._module import Described
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.axes import one_axis, whole_number
-from rulegrad.tensor.gathering import places_along, taken_along
+from rulegrad.tensor.gathering import indices_along, taken_along
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.linalg import vector_norm
@@ -220,7 +220,7 @@ def embedding(
         padding_idx += weight.shape[0]
     if max_norm is None and padding_idx is None and not scale_grad_by_freq:
         return weight.embedding(input)
-    indices = places_along(weight, input, one_axis(0, weight.ndim, "embedding"), "embedding", wraps=False)
+    indices = indices_along(weight, input, one_axis(0, weight.ndim, "embedding"), "embedding", wraps=False)
     if max_norm is not None:
         _limit_rows(indices, weight, max_norm, norm_type)
     rows = taken_along(weight, indices, 0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.nn import _walking as walking
-from rulegrad.support.places import is_ours, shown, user_place
+from rulegrad.support.locations import is_ours, shown, user_location
 
 if TYPE_CHECKING:
     from rulegrad.errors import RulegradError
@@ -22,7 +22,7 @@ def note(error: RulegradError, module: walking.Walked) -> None:
     path = ".".join(filter(None, (_name_in(outer, inner) for inner, outer in _pairs(steps))))
     whole = f"{path} ({innermost}) of {type(module).__name__}" if path else innermost
     lines = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
-    place = next((line for line in reversed(lines) if not is_ours(line[0])), None) or user_place()
+    place = next((line for line in reversed(lines) if not is_ours(line[0])), None) or user_location()
     error.layer = whole + (f", at {shown(place)}" if place else "")
 
 

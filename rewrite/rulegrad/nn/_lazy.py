@@ -162,10 +162,6 @@ class _LazyNorm(_Lazy):
 
     _count, _shaped_by = "num_features", ("weight", "running_mean")
 
-
-class _LazyBatchNorm(_LazyNorm):
-    """The arguments of batch norms."""
-
     def __init__(
         self,
         eps: float = 1e-5,
@@ -180,21 +176,9 @@ class _LazyBatchNorm(_LazyNorm):
 
 
 class _LazyInstanceNorm(_LazyNorm):
-    """The arguments of instance norms: with parameters and running statistics unless told otherwise, as in PyTorch."""
+    """Norms of each image: with parameters and running statistics unless told otherwise, as in PyTorch."""
 
     _may_lack_batch = True
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: str | None = None,
-        dtype: Any = None,
-    ) -> None:
-        how = {"eps": eps, "momentum": momentum, "affine": affine, "track_running_stats": track_running_stats}
-        self._wait(**how, device=device, dtype=dtype)
 
 
 class LazyLinear(_Lazy, Linear):
@@ -298,7 +282,7 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     _ranks = (4, 5)
 
 
-class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     """`BatchNorm1d` whose num_features are the channels of the first input; from then on it is one.
 
     >>> from rulegrad import nn
@@ -311,7 +295,7 @@ class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
     _ranks = (2, 3)
 
 
-class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """`BatchNorm2d` whose num_features are the channels of the first input; from then on it is one.
 
     >>> from rulegrad import nn
@@ -324,7 +308,7 @@ class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
     _ranks = (4,)
 
 
-class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """`BatchNorm3d` whose num_features are the channels of the first input; from then on it is one.
 
     >>> from rulegrad import nn

@@ -15,6 +15,7 @@ from rulegrad.nn._hooks import HOOKS, Hooked, after, before
 from rulegrad.nn._uninitialized import UninitializedBuffer, UninitializedParameter, waiting
 from rulegrad.nn.parameter import Parameter, buffer_kind, mark
 from rulegrad.tensor.capturing import noticed
+from rulegrad.tensor.device_names import cuda_device
 from rulegrad.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Module(Hooked, walking.Walked):
         found: dict[str, Any] = {}
         for name, part in self.__dict__.items():
             if name in NOT_WALKED or (isinstance(part, Module) and kinds.get(name) != "module"):
-                continue  # a module that `object.__setattr__` has set is no part, as in PyTorch
+                continue  # a module that `object.__setattr__` has set is not a part, as in PyTorch
             if part is None or isinstance(part, (Tensor, walking.Walked, list, tuple, Mapping)):
                 found[name] = part
         return found
@@ -414,7 +415,7 @@ class Module(Hooked, walking.Walked):
 
     def cuda(self, device: Any = None) -> Self:
         """`to("cuda")`, or to the GPU of this number."""
-        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+        return self.to(cuda_device(device))
 
     def type(self, dst_type: Any) -> Self:
         """`to(dst_type)`, of a dtype."""

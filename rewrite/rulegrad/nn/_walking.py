@@ -58,7 +58,7 @@ def tensors(item: Any, path: str = "", above: tuple[Any, ...] = ()) -> Iterator[
 
 
 def modules(item: Any, path: str = "", above: tuple[Any, ...] = ()) -> Iterator[tuple[str, Walked]]:
-    """The modules that are met first on the way down from `item`, by their paths; `item` is none of them."""
+    """The modules that are met first on the way down from `item`, by their paths; `item` itself is not among them."""
     if isinstance(item, Tensor) or _is_seen(item, above):
         return
     for name, part in _parts(item):

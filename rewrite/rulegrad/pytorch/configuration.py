@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from rulegrad import __version__
+
 __all__ = ["parallel_info", "show"]
 
 
@@ -13,8 +15,6 @@ def show() -> str:
     >>> "MKL" in show()
     False
     """
-    from rulegrad import __version__  # late: this is a module below it
-
     return f"rulegrad {__version__}\n"
 
 

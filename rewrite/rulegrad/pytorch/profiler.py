@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import gzip
 import json
 import os
 import socket
@@ -269,8 +270,6 @@ class profile:  # noqa: N801  (PyTorch's name)
         if self._metadata:
             text = json.dumps({**json.loads(text), **self._metadata})
         if str(path).endswith(".gz"):
-            import gzip  # late: few timelines are packed
-
             Path(path).write_bytes(gzip.compress(text.encode()))
         else:
             Path(path).write_text(text, "utf-8")

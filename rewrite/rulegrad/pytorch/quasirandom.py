@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,8 +42,6 @@ class SobolEngine:
 
     def draw(self, n: int = 1, out: Any = None, dtype: Any = None) -> Any:
         """The next `n` points, as rows."""
-        import warnings  # late: SciPy warns of numbers of points that are no power of 2
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             values = np.asarray(self._points.random(n))

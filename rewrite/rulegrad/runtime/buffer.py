@@ -19,7 +19,7 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.device import Device, Handle
 from rulegrad.runtime.memory_table import live
 from rulegrad.runtime.several import Several
-from rulegrad.support.places import shown, user_place
+from rulegrad.support.locations import shown, user_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +148,7 @@ class Buffer(BufferBase):
                 placement=parts.placement,
             )  # fmt: skip
         #: The user's file and line, of a buffer that is large enough to matter when memory runs out.
-        self.made_at: tuple[str, int] | None = user_place() if self.nbytes >= LARGE else None
+        self.made_at: tuple[str, int] | None = user_location() if self.nbytes >= LARGE else None
         live[self.id] = weakref.ref(self)
 
     @staticmethod
@@ -157,8 +157,8 @@ class Buffer(BufferBase):
 
         made_at: the user's file and line, which is looked for where it is not given and the buffer is large.
         """
-        place = None if layout.nbytes < LARGE else made_at or user_place()
-        buffer: Buffer = new_buffer(layout, has_memory, place)
+        location = None if layout.nbytes < LARGE else made_at or user_location()
+        buffer: Buffer = new_buffer(layout, has_memory, location)
         return buffer
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Whether a machine could have a GPU or another accelerator, told without a driver."""
+"""The machine: its memory, and whether it could have a GPU or another accelerator, told without a driver."""
 
 from __future__ import annotations
 
@@ -34,3 +34,11 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
+
+
+def host_memory() -> int:
+    """The bytes of memory that this machine has; 0 where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rulegrad import _core
-from rulegrad.support.places import shown
+from rulegrad.support.locations import shown
 
 if TYPE_CHECKING:
     import weakref

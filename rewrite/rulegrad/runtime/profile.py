@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.support import forks
-from rulegrad.support.places import Stack, shown
+from rulegrad.support.locations import Stack, shown
 
 if TYPE_CHECKING:
     from rulegrad.runtime.allocator import Allocator
@@ -184,7 +184,7 @@ class Profile:
         >>> print(p.flame())
         100.0%  ...
         """
-        from rulegrad.runtime import profile_tables  # late: as above
+        from rulegrad.runtime import profile_tables  # late: few programs print a profile
 
         return profile_tables.flame(self.kernels, least)
 
@@ -196,7 +196,7 @@ class Profile:
         >>> p.collapsed().rpartition(" ")[0].endswith(f";{p.kernels[0].name}")
         True
         """
-        from rulegrad.runtime import profile_tables  # late: as above
+        from rulegrad.runtime import profile_tables  # late: few programs print a profile
 
         return profile_tables.collapsed(self.kernels)
 
@@ -209,7 +209,7 @@ class Profile:
         numpy: ... bytes in use at the peak
         ...
         """
-        from rulegrad.runtime import profile_tables  # late: as above
+        from rulegrad.runtime import profile_tables  # late: few programs print a profile
 
         return profile_tables.memory_table(self.peaks)
 
@@ -238,7 +238,7 @@ class Profile:
         >>> [span.name for span in p.spans()][-1] == p.kernels[0].name
         True
         """
-        from rulegrad.runtime.timeline import Span  # late: as above
+        from rulegrad.runtime.timeline import Span  # late: few programs look at a timeline
 
         kernels = [
             Span(r.name, r.device, r.start, r.seconds, _details(r), "kernel")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rulegrad import engine
 from rulegrad.runtime import devices
 from rulegrad.runtime.profile import duration
-from rulegrad.support.places import Frame, shown
+from rulegrad.support.locations import Frame, shown
 
 if TYPE_CHECKING:
     from rulegrad.runtime.profile import KernelRecord, Peak

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rulegrad.runtime.profile import host_row
 from rulegrad.runtime.timeline import Span
-from rulegrad.support.places import is_ours, shown
+from rulegrad.support.locations import is_ours, shown
 
 _LEAST: Final = 5e-6  # seconds: shorter calls have no span, for they are many and say little
 _LIBRARY: Final = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})

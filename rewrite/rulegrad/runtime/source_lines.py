@@ -14,7 +14,7 @@ from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.ir.substitution import substituted
 from rulegrad.runtime import profile
-from rulegrad.support.places import Stack, shown, user_place, user_stack
+from rulegrad.support.locations import Stack, shown, user_location, user_stack
 
 _MOST: Final = 100_000
 
@@ -54,7 +54,7 @@ def note(uop: UOp) -> None:
 def note_gradients(firings: Sequence[tuple[str, str, UOp, UOp, Sequence[UOp]]], roots: Sequence[UOp]) -> None:
     """Remember of the nodes that gradient rules made the line of the node that each is the gradient of, and the rule.
 
-    firings: rule, place, node, the gradient that arrives, gradients of the node's sources.
+    firings: rule, location, node, the gradient that arrives, gradients of the node's sources.
     """
     lines = inherited(roots)
     for rule, _, node, arrived, given in firings:
@@ -111,10 +111,10 @@ def inherited(graphs: Sequence[UOp]) -> dict[UOp, Stack]:
 
 def line_of(uop: UOp) -> str:
     """`file.py:12` of the user's line that made `uop`; "" when it was not recorded."""
-    return shown(place_of(uop))
+    return shown(location_of(uop))
 
 
-def place_of(uop: UOp) -> tuple[str, int] | None:
+def location_of(uop: UOp) -> tuple[str, int] | None:
     """The file, in full, and line of the user's program that made `uop`; None when it was not recorded."""
     stack = _stacks.get(uop.key)
     return stack[-1][:2] if stack else None
@@ -127,4 +127,4 @@ def stack_of(uop: UOp) -> Stack:
 
 def user_line() -> str:
     """`file.py:12` of the innermost frame outside rulegrad; "" when there is none."""
-    return shown(user_place())
+    return shown(user_location())

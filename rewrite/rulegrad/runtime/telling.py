@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rulegrad.config import config
-from rulegrad.support.places import shown, user_place
+from rulegrad.support.locations import shown, user_location
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
@@ -32,7 +32,7 @@ def tell_sources(kernels: Sequence[Kernel]) -> None:
 def tell_built(kernels: int, new: int, device: str, seconds: float) -> None:
     """At DEBUG=1 a line for each graph that is met for the first time: its kernels, and the time to make them."""
     if config.debug >= 1:
-        place = shown(user_place())
-        where = f", for {place}" if place else ""
+        location = shown(user_location())
+        where = f", for {location}" if location else ""
         count = "1 kernel" if kernels == 1 else f"{kernels} kernels"
         print(f"rulegrad: {count} on {device}, {new} of them new, in {seconds:.3f} s{where}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,8 +28,6 @@ class Span(NamedTuple):
 
 def save_timeline(path: str | Path, spans: Iterable[Span], memory: Iterable[MemorySample] = ()) -> None:
     """Writes a timeline: spans in rows, and the memory of each device as a curve. Raises OSError."""
-    import json  # late: few programs save a timeline
-
     text = json.dumps({"traceEvents": events(list(spans), list(memory)), "displayTimeUnit": "ms"})
     Path(path).write_text(text, encoding="utf-8")
 

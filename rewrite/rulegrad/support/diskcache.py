@@ -165,7 +165,7 @@ class DiskCache:
             return otherwise
 
     def _open(self) -> sqlite3.Connection | None:
-        import sqlite3  # late: as above
+        import sqlite3  # late: it takes 2 ms, and many modules name their cache
 
         path = self.path
         if path is None or self._off:
@@ -268,6 +268,6 @@ def _bytes_in_use(db: sqlite3.Connection) -> int:
 
 
 def _digest(value: bytes) -> bytes:
-    import hashlib  # late: it takes 3 ms
+    import hashlib  # late: it takes 3 ms, and many modules name their cache
 
     return hashlib.blake2b(value, digest_size=16).digest()

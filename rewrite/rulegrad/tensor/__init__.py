@@ -2,8 +2,7 @@
 
 `core.py` is a node of the graph with its history. The functions of tensors are plain functions in modules, a family
 each (`elementwise`, `reduce`, `movement`, `gathering`, `linalg`, …); their first parameter is the tensor. `tensor.py`
-is the table that makes them methods of `Tensor`, with `layer_methods.py` for the methods that layers are made of,
-`fact_methods.py` for facts, and `special_methods.py` for Python's operators and NumPy's protocols.
+is the table that makes them methods of `Tensor`, `special_methods.py` that of Python's operators and NumPy's protocols.
 """
 
 import sys

@@ -179,8 +179,8 @@ def masked_scatter(self: Tensor, mask: Operand, source: Operand) -> Tensor:
             )
         if not count:
             return self._same()
-    turn = wide.flatten().cumsum(0).reshape(self.shape) - 1
-    return wide.where(values.take(turn), self).cast(self.dtype)
+    position = wide.flatten().cumsum(0).reshape(self.shape) - 1
+    return wide.where(values.take(position), self).cast(self.dtype)
 
 
 # ---- what an index means ----

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rulegrad.errors import CaptureError
-from rulegrad.support.places import user_line
+from rulegrad.support.locations import user_line
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp

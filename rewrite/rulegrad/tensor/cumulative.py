@@ -94,8 +94,8 @@ def _extreme(self: Tensor, op: str, axis: int | None, name: str) -> tuple[Tensor
     values = self.detach()
     best = _scan(values, op, k)
     reached = (values == best) | values.isnan() if self.dtype.is_float else values == best
-    turns = along_axis(self.arange(self.shape[k], device=self._device or None), self.shape, k)
-    places = _scan(reached.where(turns, 0), "MAX", k)
+    positions = along_axis(self.arange(self.shape[k], device=self._device or None), self.shape, k)
+    places = _scan(reached.where(positions, 0), "MAX", k)
     return _scan(self, op, k), places
 
 

@@ -53,5 +53,10 @@ class device(str):  # noqa: N801  (PyTorch's name)
         return int(digits) if digits else None
 
 
+def cuda_device(device: Any) -> Any:
+    """The device that `cuda(device)` names: a CUDA device's number, a name, or None for the first one."""
+    return "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
+
+
 #: The name as such an object, the same one each time.
 named = functools.cache(device)

@@ -55,7 +55,7 @@ def gather(self: Tensor, dim: int, index: Indices) -> Tensor:
     if not self.ndim:
         return self.reshape(1).gather(dim, index)
     axis = one_axis(dim, self.ndim, "gather")
-    places = places_along(self, index, axis, "gather", wraps=False)
+    places = indices_along(self, index, axis, "gather", wraps=False)
     if not places.size:
         return taken(self, places, axis)
     if self.ndim == 1 and not places.ndim:
@@ -74,7 +74,7 @@ def take_along_axis(self: Tensor, index: Indices, axis: int = -1) -> Tensor:
     [[3]]
     """
     k = one_axis(axis, self.ndim, "take_along_axis")
-    x, places = _aligned(self, places_along(self, index, k, "take_along_axis"), k, "take_along_axis")
+    x, places = _aligned(self, indices_along(self, index, k, "take_along_axis"), k, "take_along_axis")
     return taken(x, places, k)
 
 
@@ -126,7 +126,7 @@ def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage
 
 
 def _take(self: Tensor, index: Indices, k: int, name: str, wraps: bool = True) -> Tensor:
-    return taken_along(self, places_along(self, index, k, name, wraps), k)
+    return taken_along(self, indices_along(self, index, k, name, wraps), k)
 
 
 def taken_along(self: Tensor, places: Tensor, k: int) -> Tensor:
@@ -197,7 +197,7 @@ def as_mask(self: Tensor, mask: Operand, name: str) -> Tensor:
 # ---- helpers ----
 
 
-def places_along(self: Tensor, index: Indices, axis: int, name: str, wraps: bool = True) -> Tensor:
+def indices_along(self: Tensor, index: Indices, axis: int, name: str, wraps: bool = True) -> Tensor:
     """The index as places on an axis, which are checked; wraps: negative ones count from the end."""
     if isinstance(index, TensorCore):
         found: Any = index
@@ -208,8 +208,8 @@ def places_along(self: Tensor, index: Indices, axis: int, name: str, wraps: bool
 
 
 def line_along(self: Tensor, index: Indices, axis: int, name: str, wraps: bool = False) -> Tensor:
-    """`_places_along` for a vector, or one place."""
-    line = places_along(self, index, axis, name, wraps)
+    """`indices_along` for a vector, or one place."""
+    line = indices_along(self, index, axis, name, wraps)
     if line.ndim > 1:
         raise ShapeError(f"{name}: the index has the shape {line.shape}; give a vector")
     return line.flatten()

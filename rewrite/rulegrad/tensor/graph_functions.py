@@ -217,7 +217,7 @@ def _build(function: Callable[..., Any], arguments: tuple[Any, ...], more: dict[
 
 
 def _is_new(result: TensorCore, names: Sequence[TensorCore]) -> bool:
-    """Whether a result is no placeholder, and no view of one."""
+    """Whether a result is neither a placeholder nor a view of one."""
     view = result._view
     if view is not None and any(view.base is name for name in names):
         return False

@@ -103,7 +103,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 
 def hooked(gradient: Any, hooks: Hooks) -> Any:
-    """The gradient when hooks have seen it. Raises GradientError, ShapeError for what is no gradient of the tensor."""
+    """The gradient when hooks have seen it. Raises GradientError, ShapeError for a value that cannot be one."""
     for hook in tuple(hooks.values()):
         found = hook(gradient)
         if found is None:

@@ -19,7 +19,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.support.places import Stack, shown
+from rulegrad.support.locations import Stack, shown
 from rulegrad.tensor.tensor import Tensor
 
 _AT_ONCE: Final = 24  # nodes that are looked at in one computation

@@ -36,7 +36,7 @@ def shard(self: Tensor, mesh: Grid, **axes: int | None) -> Tensor:
     mesh's device. Differentiable where the tensor is there too; a copy from another device has no gradient, as of `to`.
     All ranks call it, on tensors of one shape and dtype: where they differ, what follows is a CommunicationError (in a
     captured function they are not compared). Raises ShapeError for an axis that the
-    tensor has not, CommunicationError for one that the mesh has not, and for what is no mesh.
+    tensor has not, CommunicationError for one that the mesh has not, and for a value that is not a mesh.
 
     >>> from rulegrad import Tensor
     >>> from rulegrad.distributed import Mesh, placement
@@ -66,7 +66,7 @@ def placed(x: Tensor, mesh: Grid, axes: Mapping[str, int | None]) -> Tensor:
 
 
 def check_is_mesh(mesh: object, name: str) -> None:
-    """Raises CommunicationError, in the name of a function, for what is no mesh.
+    """Raises CommunicationError, in the name of a function, for a value that is not a mesh.
 
     >>> check_is_mesh(2, "shard")
     Traceback (most recent call last):

@@ -10,7 +10,7 @@ from rulegrad.ir.dtype import bool_, float32, float64
 from rulegrad.runtime.source_lines import reading
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.graph_functions import built_once
-from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, defers_to, result_dtype
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
@@ -77,10 +77,6 @@ def _product_of_matrices(left: UOp, right: UOp) -> UOp:
     second = UOp("EXPAND", (UOp("RESHAPE", (turned,), shape=(1, columns, inner)),), shape=whole)
     total = UOp("REDUCE", (UOp("MUL", (first, second)),), op="ADD", axes=(2,))
     return UOp("RESHAPE", (total,), shape=(rows, columns))
-
-
-def matmul_operator(self: Tensor, other: Operand) -> Tensor:
-    return NotImplemented if defers_to(other, "__rmatmul__") else self.matmul(other)
 
 
 def reflected_matmul(self: Tensor, other: Operand) -> Tensor:

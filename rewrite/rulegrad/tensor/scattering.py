@@ -15,7 +15,7 @@ from rulegrad.ir.limits import extremes
 from rulegrad.tensor.axes import either, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.gathering import along_axis, check_index, indexed_region, line_along, places_along
+from rulegrad.tensor.gathering import along_axis, check_index, indexed_region, indices_along, line_along
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, broadcast_shapes, expand_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -84,7 +84,7 @@ def scatter_reduce(
     if not self.ndim:
         return self.reshape(1).scatter_reduce(dim, index, src, reduce, include_self).reshape(())
     axis = one_axis(dim, self.ndim, "scatter_reduce")
-    places = places_along(self, index, axis, "scatter_reduce", wraps=False)
+    places = indices_along(self, index, axis, "scatter_reduce", wraps=False)
     return _reduced_at(self, axis, places, src, reduce, include_self, "scatter_reduce")
 
 
@@ -114,7 +114,7 @@ def put_along_axis(self: Tensor, index: Indices, values: Operand, axis: int = -1
     [[9, 2], [3, 9]]
     """
     k = one_axis(axis, self.ndim, "put_along_axis")
-    places = places_along(self, index, k, "put_along_axis")
+    places = indices_along(self, index, k, "put_along_axis")
     wide = tuple(1 if j == k else n for j, n in enumerate(self.shape))
     shape = broadcast_shapes("put_along_axis", places.shape, wide)
     found: Any = as_operand(self, values, "put_along_axis")
@@ -175,7 +175,7 @@ def put(self: Tensor, index: Indices, source: Operand, accumulate: bool = False)
     [[10, 2], [3, 20]]
     """
     values: Any = as_operand(self, source, "put")
-    places = places_along(self.flatten(), index, 0, "put").flatten()
+    places = indices_along(self.flatten(), index, 0, "put").flatten()
     flat = values if is_weak_scalar(values) else values.flatten()
     return scattered(self.flatten(), "ADD" if accumulate else "STORE", 0, places, flat, "put").reshape(self.shape)
 
@@ -204,7 +204,7 @@ def _scatter(self: Tensor, op: str, dim: int, index: Indices, src: Operand, name
     if not self.ndim:
         return _scatter(self.reshape(1), op, dim, index, src, name).reshape(())
     axis = one_axis(dim, self.ndim, name)
-    places = places_along(self, index, axis, name, wraps=False)
+    places = indices_along(self, index, axis, name, wraps=False)
     return scattered(self, op, axis, places, src, name)
 
 

@@ -64,8 +64,8 @@ def searchsorted(
 
     begin = line.zeros_like("int64")
     if self.ndim > 1:
-        turns = self.arange(line.size, device=self._device or None)
-        begin = turns // wanted.shape[-1] * self.shape[-1]
+        positions = self.arange(line.size, device=self._device or None)
+        begin = positions // wanted.shape[-1] * self.shape[-1]
     place = _first_false(before, begin, self.shape[-1])
     found_places: Tensor = (place - begin if self.ndim > 1 else place).reshape(wanted.shape).cast(dtype)
     return found_places

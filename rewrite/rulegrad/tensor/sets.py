@@ -69,7 +69,7 @@ def _reached(self: Tensor) -> Tensor:
 @built_once
 def _turns(self: Tensor, reached: Tensor, count: int) -> Tensor:
     """Where the first, the second, ... of so many elements that are not zero are, in C order."""
-    # each at its number among them; behind the last one is no place, and nothing is put there
+    # each at its number among them; the place behind the last one does not exist, and nothing is put there
     numbers = self.detach().cast(bool_).flatten().where(reached - 1, count)
     return put_apart(self.arange(self.size, device=self._device or None), numbers, count)
 
@@ -99,10 +99,10 @@ def nonzero_indices(self: Tensor, size: int | None = None, fill_value: int = 0) 
 def _first_nonzero(self: Tensor, size: int, fill_value: int) -> tuple[Tensor, ...]:
     if size < 0 or not self.ndim:
         raise ShapeError(f"nonzero: size={size} for the shape {self.shape}; use 0 or more, and at least one axis")
-    turns = self.arange(1, size + 1, device=self._device or None)
+    positions = self.arange(1, size + 1, device=self._device or None)
     if not self.size or not size:
-        return tuple(turns.full_like(fill_value) for _ in self.shape)
-    flat = self.detach().cast(bool_).flatten().cumsum(0).searchsorted(turns)
+        return tuple(positions.full_like(fill_value) for _ in self.shape)
+    flat = self.detach().cast(bool_).flatten().cumsum(0).searchsorted(positions)
     steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]
     return tuple((flat < self.size).where(flat // step % n, fill_value) for step, n in zip(steps, self.shape))
 

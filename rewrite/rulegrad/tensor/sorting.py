@@ -77,7 +77,7 @@ def _target(self: Tensor) -> str:
 def _order(self: Tensor, k: int, descending: bool, target: str) -> Tensor:
     """The places in the order of the elements along an axis of several, which is counted from 0."""
     rows = self.detach().moveaxis(k, -1)
-    places = _places_of(order_keys(rows.reshape(-1, self.shape[k]), descending), self.dtype)
+    places = _argsort_rows(order_keys(rows.reshape(-1, self.shape[k]), descending), self.dtype)
     return places.reshape(rows.shape).moveaxis(-1, k)
 
 
@@ -92,7 +92,7 @@ def _first_of_order(self: Tensor, axis: int, descending: bool, count: int) -> Te
 def _first_in_order(self: Tensor, axis: int, descending: bool, count: int, target: str) -> Tensor:
     rows = self.detach().moveaxis(axis, -1)
     keys = order_keys(rows.reshape(-1, self.shape[axis]), descending)
-    places = _first_places(keys.contiguous(), self.dtype, count)
+    places = _argsort_first(keys.contiguous(), self.dtype, count)
     return places.reshape(*rows.shape[:-1], count).moveaxis(-1, axis)
 
 
@@ -255,13 +255,13 @@ def _float_keys(self: Tensor) -> Tensor:
 # ---- sorting ----
 
 
-def _places_of(self: Tensor, dtype: DType) -> Tensor:
+def _argsort_rows(self: Tensor, dtype: DType) -> Tensor:
     """For rows of keys of values of the dtype, the places in the order of the keys, equal ones in order."""
-    return _places_by_counting(self) if self.shape[1] <= _SHORT else _places_by_digits(self, dtype)
+    return _argsort_counting(self) if self.shape[1] <= _SHORT else _argsort_radix(self, dtype)
 
 
-def _first_places(self: Tensor, dtype: DType, count: int) -> Tensor:
-    """The first of `_places_of`, so many of them.
+def _argsort_first(self: Tensor, dtype: DType, count: int) -> Tensor:
+    """The first of `_argsort_rows`, so many of them.
 
     Blocks are put in order by their least keys: the elements that come first are in the blocks that come first, as
     many of them. So all blocks' least keys are looked at, and the elements of some blocks: of about the root of
@@ -269,21 +269,21 @@ def _first_places(self: Tensor, dtype: DType, count: int) -> Tensor:
     """
     rows, extent = self.shape
     if count <= _FEW and 4 * count <= extent <= _LONGEST and self.dtype.bits <= 32:
-        return _places_in_turn(self, count)
+        return _argsort_selection(self, count)
     size = math.isqrt(extent // count)
     blocks = -(-extent // size)
     if extent <= _SHORT or 2 * (blocks + count * size) > extent:
-        return slice_axis(_places_of(self, dtype), 1, 0, count)
+        return slice_axis(_argsort_rows(self, dtype), 1, 0, count)
     # what is missing at the end comes after all others
     whole = self.pad([(0, 0), (0, blocks * size - extent)], value=extremes(self.dtype)[1])
-    chosen = _first_places(whole.reshape(rows, blocks, size).min(-1).contiguous(), dtype, count).sort(1).values
+    chosen = _argsort_first(whole.reshape(rows, blocks, size).min(-1).contiguous(), dtype, count).sort(1).values
     device = self._device or None
     places = (chosen.unsqueeze(2) * size + self.arange(size, device=device)).reshape(rows, count * size).contiguous()
-    return taken(places, _first_places(taken(whole, places, 1).contiguous(), dtype, count), 1)
+    return taken(places, _argsort_first(taken(whole, places, 1).contiguous(), dtype, count), 1)
 
 
-def _places_in_turn(self: Tensor, count: int) -> Tensor:
-    """The first of `_places_of`, each the least of what comes after the one before: a key and its place are a word."""
+def _argsort_selection(self: Tensor, count: int) -> Tensor:
+    """`_argsort_first`, by the least of what comes after the one before: a key and its place are a word."""
     places = self.arange(self.shape[1], device=self._device or None)
     words = (self.contiguous().cast(int64) << 32) + places
     found = [words.min(1, keepdims=True)]
@@ -292,32 +292,32 @@ def _places_in_turn(self: Tensor, count: int) -> Tensor:
     return type(self).cat(found, axis=1) & 0xFFFFFFFF
 
 
-def _places_by_counting(self: Tensor) -> Tensor:
-    """`_places_of`, by comparing each key with all others."""
+def _argsort_counting(self: Tensor) -> Tensor:
+    """`_argsort_rows`, by comparing each key with all others."""
     keys, (rows, extent) = self.contiguous(), self.shape
-    turns = self.arange(extent, dtype=int32, device=self._device or None)
+    positions = self.arange(extent, dtype=int32, device=self._device or None)
     one, other = keys.unsqueeze(-1), keys.unsqueeze(-2)
-    less = (other < one) | ((other == one) & (turns < turns.unsqueeze(-1)))
+    less = (other < one) | ((other == one) & (positions < positions.unsqueeze(-1)))
     rank = less.cast(int32).sum(-1, dtype=int32).contiguous()
     begins = self.arange(rows, dtype=int64, device=self._device or None).reshape(rows, 1) * extent
-    return _put(turns.cast(int64).reshape(1, extent).expand(rows, extent), begins + rank)
+    return _put(positions.cast(int64).reshape(1, extent).expand(rows, extent), begins + rank)
 
 
-def _places_by_digits(self: Tensor, dtype: DType) -> Tensor:
-    """`_places_of`, by digits, the last one first."""
+def _argsort_radix(self: Tensor, dtype: DType) -> Tensor:
+    """`_argsort_rows`, by digits, the last one first."""
     rows, extent = self.shape
     places = self.arange(extent, device=self._device or None).reshape(1, extent).expand(rows, extent)
     bits = self.dtype.bits if dtype.is_float else max(dtype.bits, 8)
     if bits <= 32:
         least = 0 if dtype.kind in ("bool", "uint") else 1 << bits - 1
-        return _by_digits((self.cast(int64) + least << 32) + places, bits)
+        return _radix_sorted((self.cast(int64) + least << 32) + places, bits)
     keys = self.contiguous()  # half by half: one of them and a place are a word
-    places = _by_digits((keys << 32) + places, 32)
+    places = _radix_sorted((keys << 32) + places, 32)
     high = (taken(keys, places, 1) >> 32) + (1 << 31)
-    return _by_digits((high << 32) + places, 32)
+    return _radix_sorted((high << 32) + places, 32)
 
 
-def _by_digits(self: Tensor, bits: int) -> Tensor:
+def _radix_sorted(self: Tensor, bits: int) -> Tensor:
     """The lower halves of rows of words, in the order of so many of the bits above, equal ones in the order given."""
     rows, extent = self.shape
     limits = engine.target(devices.target_of(self._device or devices.default())).limits
@@ -328,12 +328,12 @@ def _by_digits(self: Tensor, bits: int) -> Tensor:
     words = self.pad([(0, 0), (0, count * size - extent)], value=-1).reshape(rows, count, size).contiguous()
     for first in range(0, bits, digit):
         digits = ((words >> 32 + first) & (1 << digit) - 1).cast(int32)
-        words = _put(words, _places_of_digits(digits, 1 << digit))
+        words = _put(words, _ranks_of_digits(digits, 1 << digit))
     found = words.reshape(rows, count * size).shrink(None, (0, extent))
     return found & 0xFFFFFFFF
 
 
-def _places_of_digits(self: Tensor, kinds: int) -> Tensor:
+def _ranks_of_digits(self: Tensor, kinds: int) -> Tensor:
     """For blocks of digits in rows, the places of their elements when all rows, one after the other, are in order.
 
     kinds: how many digits there are.
@@ -358,10 +358,10 @@ def _counted(self: Tensor, kinds: int, dtype: DType) -> tuple[Tensor, Tensor]:
 def _compared(self: Tensor, kinds: int, dtype: DType) -> tuple[Tensor, Tensor]:
     """The same, by comparing each digit, and each element, with all elements of the block."""
     numbers = self.arange(max(kinds, self.shape[2]), dtype=int32, device=self._device or None)
-    digits, turns = self.cast("uint8").contiguous(), numbers.shrink((0, self.shape[2]))
+    digits, positions = self.cast("uint8").contiguous(), numbers.shrink((0, self.shape[2]))
     one, other = digits.unsqueeze(-1), digits.unsqueeze(-2)
     counts = (other == numbers.shrink((0, kinds)).reshape(kinds, 1)).cast(dtype).sum(-1, dtype=dtype)
-    before = ((other == one) & (turns < turns.unsqueeze(-1))).cast(int32).sum(-1, dtype=int32)
+    before = ((other == one) & (positions < positions.unsqueeze(-1))).cast(int32).sum(-1, dtype=int32)
     return counts.contiguous(), before
 
 

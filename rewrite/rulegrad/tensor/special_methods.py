@@ -21,7 +21,10 @@ from rulegrad.tensor.table import attribute
 
 
 class SpecialMethods(TensorCore):
-    """The special methods of `Tensor`, by their functions."""
+    """The special methods of `Tensor`, by their functions.
+
+    They are apart from the table of `Tensor`, whose rows people call by name: these Python and NumPy call.
+    """
 
     __slots__ = ()
 

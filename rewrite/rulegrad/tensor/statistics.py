@@ -265,8 +265,8 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Mode:
     count = same.sum(-1)
     often = count == count.max(-1, keepdims=True)
     least = often.where(rows, rows.max(-1, keepdims=True)).min(-1, keepdims=True)
-    turns = self.arange(rows.shape[-1], device=self._device or None)
-    place = ((rows == least) & often).where(turns, -1).max(-1, keepdims=True)
+    positions = self.arange(rows.shape[-1], device=self._device or None)
+    place = ((rows == least) & often).where(positions, -1).max(-1, keepdims=True)
     value = rows.take_along_axis(place, -1)
     if keepdim:
         return Mode(value.moveaxis(-1, k), place.moveaxis(-1, k))
@@ -314,8 +314,8 @@ def _drawn(self: Tensor, count: int, generator: Generator | None) -> Tensor:
     draws = draws * sums.shrink(None, (extent - 1, extent))
     places = (sums.unsqueeze(1) <= draws.unsqueeze(2)).sum(2)
     # A product that is rounded up to the whole sum would be one place behind the last weight.
-    turns = self.arange(extent, device=self._device or None)
-    return places.minimum((self > 0).where(turns, 0).max(1, keepdims=True))
+    positions = self.arange(extent, device=self._device or None)
+    return places.minimum((self > 0).where(positions, 0).max(1, keepdims=True))
 
 
 def _drawn_once(self: Tensor, count: int, generator: Generator | None) -> Tensor:

@@ -14,28 +14,37 @@ from typing import ClassVar
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.eager import eager
 from rulegrad.tensor import (
+    activations,
+    addresses,
     advanced,
     arithmetic,
     arranging,
+    attention,
     autocasting,
     autograd,
     bitwise,
     casts,
+    class_losses,
     contractions,
+    convolution,
     creation,
     cumulative,
+    distances,
     dlpack,
     elementwise,
+    facts,
     functions,
     gathering,
     hooks,
     inplace,
     joining,
+    losses,
     matrices,
     movement,
     normalization,
     padding,
     placing,
+    pooling,
     products,
     protocols,
     random,
@@ -53,16 +62,14 @@ from rulegrad.tensor import (
 from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.casts import conversion
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.fact_methods import FactMethods
 from rulegrad.tensor.history import GradientPoint
 from rulegrad.tensor.inplace import in_place, with_in_place
-from rulegrad.tensor.layer_methods import LayerMethods
 from rulegrad.tensor.operands import taking_old_order
 from rulegrad.tensor.special_methods import SpecialMethods
 from rulegrad.tensor.table import attribute, name_methods
 
 
-class Tensor(FactMethods, LayerMethods):
+class Tensor(SpecialMethods):
     """A lazy array on a device, with NumPy's operations and PyTorch's gradients.
 
     Operations build a graph of nodes (`.uop`); `realize`, `numpy`, `item`, `print` and the like compute it.
@@ -92,6 +99,25 @@ class Tensor(FactMethods, LayerMethods):
             yield
         finally:
             cls.training = before
+
+    # facts
+    numel = nelement = facts.numel
+    dim = facts.dim
+    element_size = facts.element_size
+    is_floating_point = facts.is_floating_point
+    is_contiguous = facts.is_contiguous
+    stride = facts.stride
+    storage_offset = facts.storage_offset
+    type_as = facts.type_as
+    is_complex = facts.is_complex
+    is_signed = facts.is_signed
+    is_nonzero = facts.is_nonzero
+    ndimension = facts.ndimension
+    is_shared = is_pinned = facts.is_shared
+    is_inference = facts.is_inference
+    is_conj = is_neg = facts.is_no_mark
+    data_ptr = addresses.data_ptr
+    untyped_storage = addresses.untyped_storage
 
     # values and devices
     realize = values.realize
@@ -555,7 +581,96 @@ class Tensor(FactMethods, LayerMethods):
     normal_ = random_in_place.normal_
     bernoulli_ = random_in_place.bernoulli_
 
+    # activations
+    hardtanh = activations.hardtanh
+    relu6 = activations.relu6
+    hardsigmoid = activations.hardsigmoid
+    hardswish = activations.hardswish
+    threshold = activations.threshold
+    hardshrink = activations.hardshrink
+    softshrink = activations.softshrink
+    prelu = activations.prelu
+    elu = activations.elu
+    selu = activations.selu
+    celu = activations.celu
+    mish = activations.mish
+    logsigmoid = activations.logsigmoid
+    softsign = activations.softsign
+    tanhshrink = activations.tanhshrink
+    glu = activations.glu
+    gelu = activations.gelu
+    softmax = activations.softmax
+    softmin = activations.softmin
+    log_softmax = activations.log_softmax
+    logsumexp = activations.logsumexp
+    normalize = activations.normalize
+
+    # normalization
+    layer_norm = normalization.layer_norm
+    rms_norm = normalization.rms_norm
+    group_norm = normalization.group_norm
+    batch_norm = normalization.batch_norm
+    instance_norm = normalization.instance_norm
+    local_response_norm = normalization.local_response_norm
+
+    # attention
+    scaled_dot_product_attention = attention.scaled_dot_product_attention
+
+    # convolution
+    conv1d = convolution.conv1d
+    conv2d = convolution.conv2d
+    conv3d = convolution.conv3d
+    conv_transpose1d = convolution.conv_transpose1d
+    conv_transpose2d = convolution.conv_transpose2d
+    conv_transpose3d = convolution.conv_transpose3d
+
+    # pooling
+    max_pool1d = pooling.max_pool1d
+    max_pool2d = pooling.max_pool2d
+    max_pool3d = pooling.max_pool3d
+    max_unpool1d = pooling.max_unpool1d
+    max_unpool2d = pooling.max_unpool2d
+    max_unpool3d = pooling.max_unpool3d
+    avg_pool1d = pooling.avg_pool1d
+    avg_pool2d = pooling.avg_pool2d
+    avg_pool3d = pooling.avg_pool3d
+    adaptive_avg_pool1d = pooling.adaptive_avg_pool1d
+    adaptive_avg_pool2d = pooling.adaptive_avg_pool2d
+    adaptive_avg_pool3d = pooling.adaptive_avg_pool3d
+    adaptive_max_pool1d = pooling.adaptive_max_pool1d
+    adaptive_max_pool2d = pooling.adaptive_max_pool2d
+    adaptive_max_pool3d = pooling.adaptive_max_pool3d
+
+    # losses
+    one_hot = class_losses.one_hot
+    cross_entropy = class_losses.cross_entropy
+    nll_loss = class_losses.nll_loss
+    multi_margin_loss = class_losses.multi_margin_loss
+    binary_cross_entropy = losses.binary_cross_entropy
+    binary_cross_entropy_with_logits = losses.binary_cross_entropy_with_logits
+    soft_margin_loss = losses.soft_margin_loss
+    hinge_embedding_loss = losses.hinge_embedding_loss
+    mse_loss = losses.mse_loss
+    l1_loss = losses.l1_loss
+    huber_loss = losses.huber_loss
+    smooth_l1_loss = losses.smooth_l1_loss
+    poisson_nll_loss = losses.poisson_nll_loss
+    gaussian_nll_loss = losses.gaussian_nll_loss
+    kl_div = losses.kl_div
+    cosine_similarity = distances.cosine_similarity
+    cosine_embedding_loss = losses.cosine_embedding_loss
+    margin_ranking_loss = losses.margin_ranking_loss
+    pairwise_distance = distances.pairwise_distance
+    cdist = distances.cdist
+    pdist = distances.pdist
+    triplet_margin_loss = losses.triplet_margin_loss
+
     # properties
+    is_cuda = attribute(facts.is_on_cuda)
+    is_meta = is_mps = is_nested = is_quantized = is_sparse = is_sparse_csr = attribute(facts.is_never)
+    layout = attribute(facts.layout)
+    _version = attribute(facts.version)
+    grad_fn = attribute(autograd.grad_fn)
     real = attribute(arithmetic.real, arithmetic.set_real)
     imag = attribute(arithmetic.imag, arithmetic.set_imag)
     T = attribute(movement.all_axes_reversed)
@@ -567,6 +682,7 @@ class Tensor(FactMethods, LayerMethods):
     data = attribute(autograd.data, autograd.set_data)
 
     # Last, for they are the names of Python's own types.
+    type = facts.type
     bool = conversion("bool", "bool")
     byte = conversion("uint8", "byte")
     char = conversion("int8", "char")
@@ -581,6 +697,6 @@ class Tensor(FactMethods, LayerMethods):
     cdouble = conversion("complex128", "cdouble")
 
 
-name_methods("Tensor", SpecialMethods, FactMethods, LayerMethods, Tensor)
-autocasting.apply_table(SpecialMethods, LayerMethods, Tensor)
+name_methods("Tensor", SpecialMethods, Tensor)
+autocasting.apply_table(SpecialMethods, Tensor)
 eager.connect(TensorCore, Tensor, Buffer, GradientPoint, View)

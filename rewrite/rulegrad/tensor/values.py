@@ -20,6 +20,7 @@ from rulegrad.tensor.aliasing import renew
 from rulegrad.tensor.axes import integers
 from rulegrad.tensor.capturing import is_tracing, must_compute, suspended
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.device_names import cuda_device
 from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.printing import values_as_text
 from rulegrad.tensor.realize import realize_all
@@ -247,7 +248,7 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
     >>> Tensor([1]).cuda().device if cuda.is_available() else "cuda:0"
     'cuda:0'
     """
-    return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+    return self.to(cuda_device(device))
 
 
 def itself(self: Tensor, *_: Any) -> Tensor:

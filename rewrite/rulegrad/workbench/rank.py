@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from rulegrad.errors import RulegradError
 from rulegrad.support.watched import in_a_watched_process
 
 # Of the rank among those of its machine, and how many these are: MPICH and Intel's MPI, Open MPI, SLURM.
@@ -85,8 +86,7 @@ def gpus_of(visible: str, rank: int, count: int) -> str:
 
 def _run(given: argparse.Namespace) -> int:
     from rulegrad.communication import current, endings  # late: NumPy comes with it, whose threads ask for the cores
-    from rulegrad.communication.mpi import MpiWorld  # late: likewise
-    from rulegrad.errors import RulegradError  # late: likewise
+    from rulegrad.communication.mpi import MpiWorld  # late: NumPy comes with it, too
 
     try:
         world = current.connected()

@@ -28,7 +28,7 @@ from rulegrad.lang.modules import plain
 from rulegrad.lang.targets import find
 from rulegrad.lang.walk import expressions_in
 
-WHOLE = ("collect", "flow")  # kinds of passes whose rules depend on what was gathered
+WHOLE = ("collect", "flow")  # kinds of passes whose rules depend on facts or states
 STATEMENTS = "accumulate"  # the pass that makes statements of reductions
 _MANY = 0x7FFFFFFF
 
@@ -52,7 +52,7 @@ class OwnedRule:
         return plain(f"{self.owner}.{self.rule.name}")
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.rule.span.file}:{self.rule.span.line}"
 
     def has(self, keyword: str) -> bool:
@@ -87,7 +87,7 @@ class Case(OwnedRule):
     whole: bool = False  # the owner is a pass that is run as a whole
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.test.span.file}:{self.test.span.line}"
 
 
@@ -123,7 +123,7 @@ def with_hosts(program: Program, files: Sequence[syntax.File]) -> None:
     for declaration in (d for f in files for d in f.declarations):
         if isinstance(declaration, syntax.Extern) and declaration.name in program.externs:
             name, file = declaration.name, declaration.span.file
-            program.set_extern(name, host_function(name, declaration.location, file))
+            program.set_extern(name, host_function(name, declaration.qualified_name, file))
 
 
 def externs(files: Sequence[syntax.File]) -> Iterator[tuple[str, str, tuple[syntax.Rule, ...]]]:
@@ -324,7 +324,7 @@ def _builder(
     e.emit("BUILD", result, sink, -1, -1, -1, 0, 1, -(value + 1) if is_tuple else value)
     e.emit("RETURN", result)
     if not assembler.rules:
-        assembler.rules.append(("test", case.place))
+        assembler.rules.append(("test", case.location))
     root = assembler.op_set(frozenset(("AFTER",)))
     return Alternative(0, assembler.code(e.words), 0xFFFFFFFF, 2, _MANY, root, (-1, -1, -1))
 

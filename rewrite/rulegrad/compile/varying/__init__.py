@@ -31,7 +31,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.substitution import substituted
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.support.places import user_line
+from rulegrad.support.locations import user_line
 
 from .formulas import NoFormulaError
 from .plans import General, general_plan

@@ -6,9 +6,9 @@ from rulegrad._core import MOST_PARAMETERS
 from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS
 from rulegrad.lang.checker.calls import ATTRIBUTE_TYPES, attribute_type, check_literal
+from rulegrad.lang.checker.dataflow import check_dataflow
 from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, ExpressionChecker
 from rulegrad.lang.checker.fields import bind_let
-from rulegrad.lang.checker.gathering import check_gathered
 from rulegrad.lang.checker.rules import Setting, check_rules, check_test
 from rulegrad.lang.checker.scope import PARAMETER, VALUE, Binding, Scope
 from rulegrad.lang.checker.world import World, Written, first_declared
@@ -93,12 +93,12 @@ def check_pass(world: World, declaration: syntax.Pass) -> None:
             world.report_unknown("unknown-op", "op", op, span, world.table.ops)
     for priority in declaration.priorities:
         _check_priority(world, priority)
-    check_gathered(world, declaration)
+    check_dataflow(world, declaration)
     if declaration.kind == "choose":
         _check_cost(world, declaration)
     whole = declaration.direction == "walk" or declaration.kind in ("collect", "flow")
     check_rules(world, declaration.rules, Setting(declaration.kind, walk=whole))
-    world.gathered = {}
+    world.dataflow = {}
 
 
 def _check_cost(world: World, declaration: syntax.Pass) -> None:

@@ -329,8 +329,8 @@ class ExpressionChecker:
         if self.place.builtins == OP_TABLE:
             return None
         world = self.world
-        if name in world.gathered:
-            return world.gathered[name]
+        if name in world.dataflow:
+            return world.dataflow[name]
         if name in world.functions:
             return len(world.functions[name].parameters)
         if name in world.externs:
@@ -390,7 +390,7 @@ class ExpressionChecker:
         known = [name for name, builtin in BUILTINS.items() if self.place.builtins in builtin.scopes]
         if self.place.builtins != OP_TABLE:
             known += [
-                *world.gathered,
+                *world.dataflow,
                 *world.table.by_function_name,
                 *world.names_in(call.span.file),
             ]

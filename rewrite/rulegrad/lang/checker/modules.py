@@ -9,8 +9,8 @@ from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS
 from rulegrad.lang.checker.world import World, first_declared
 from rulegrad.lang.diagnostics import did_you_mean
-from rulegrad.lang.modules import gathered_names, module_name, own_names, plain, references, used_module
-from rulegrad.lang.walk import gathering
+from rulegrad.lang.modules import dataflow_names, module_name, own_names, plain, references, used_module
+from rulegrad.lang.walk import dataflow_rules
 
 
 def check_modules(world: World, files: Sequence[syntax.File], sound: frozenset[str] = frozenset()) -> None:
@@ -66,7 +66,7 @@ def _needed(world: World, sound: frozenset[str]) -> dict[str, dict[str, syntax.S
 
 def _files_of(declaration: syntax.Declaration) -> set[str]:
     """The paths of the files that a declaration, and the rules that extend it, stand in."""
-    rules = (*getattr(declaration, "rules", ()), *gathering(declaration))
+    rules = (*getattr(declaration, "rules", ()), *dataflow_rules(declaration))
     return {declaration.span.file, *(rule.span.file for rule in rules)}
 
 
@@ -77,7 +77,7 @@ def _check_use(world: World, file: syntax.File, use: syntax.Use, modules: Mappin
         hint = did_you_mean(path, [name for name in modules if not name.startswith("/")])
         if use.path.startswith("."):
             hint = "a path that begins with a dot is relative to this file, and the other must be loaded too"
-        world.report("unknown-file", f"there is no rule file `{use.path}`", use.place, hint)
+        world.report("unknown-file", f"there is no rule file `{use.path}`", use.path_span, hint)
         return
     source = modules[path]
     for name, span in use.names:
@@ -99,7 +99,7 @@ def _check_name(
     """A name that is taken is declared here only to extend it, and taken once."""
     if name in taken:
         world.report("duplicate-declaration", f"`{name}` is taken already", span, notes=first_declared(taken[name]))
-    elif name in own or name in gathered_names(file.declarations):
+    elif name in own or name in dataflow_names(file.declarations):
         message = f"`{name}` is taken from another file and declared in this one"
         world.report("duplicate-declaration", message, span, "a function can be extended so; take another name here")
     taken.setdefault(name, span)
@@ -150,7 +150,7 @@ def _check_cycles(world: World, files: Sequence[syntax.File], modules: Mapping[s
                 cycle = [*chain[chain.index(name) :], name]
                 message = f"rule files use each other: {' -> '.join(cycle)}"
                 hint = "move what both need to a file of its own"
-                world.report("cyclic-use", message, after[cycle[0]][cycle[1]].place, hint)
+                world.report("cyclic-use", message, after[cycle[0]][cycle[1]].path_span, hint)
             elif name not in done and name in modules:
                 done.add(name)
                 chain.append(name)

@@ -16,7 +16,7 @@ from rulegrad.lang.rounding import ROUNDS_EACH
 DTYPE_PROPERTIES = ("kind", "bits", "exponent", "mantissa")
 DTYPE_KINDS = ("void", "bool", "int", "uint", "float", "index", "complex")
 OP_FLAGS = ("commutative", "associative", "idempotent", "closes", ROUNDS_EACH)
-STAGES = ("tensor", "kernel", "program")
+LEVELS = ("tensor", "kernel", "program")
 SHAPE_WORDS = ("scalar", "elementwise", "indices")
 _VARIABLE = re.compile(r"[A-Z][0-9]?")
 
@@ -70,7 +70,7 @@ def _reaches_itself(name: str, classes: dict[str, syntax.ClassDeclaration]) -> b
 
 
 def check_op(world: World, op: syntax.OpDeclaration) -> None:
-    """Types, flags, stages, the order of sources, and the names in its expressions."""
+    """Types, flags, IR levels, the order of sources, and the names in its expressions."""
     for attribute in op.attributes:
         if attribute.type not in ATTRIBUTE_TYPES:
             message = f"there is no attribute type `{attribute.type}`"
@@ -81,8 +81,8 @@ def check_op(world: World, op: syntax.OpDeclaration) -> None:
         _check_word(world, "attribute of type str", name, declared, op.span)
     for flag in op.flags:
         _check_word(world, "flag of an op", flag, OP_FLAGS, op.span)
-    for stage in op.stages:
-        _check_word(world, "stage", stage, STAGES, op.span)
+    for level in op.levels:
+        _check_word(world, "IR level", level, LEVELS, op.span)
     _check_step(world, op)
     _check_parameters(world, op)
     _check_types(world, op)

@@ -51,7 +51,7 @@ def check_rules(world: World, rules: Sequence[syntax.Rule], setting: Setting) ->
         first = names.setdefault(rule.name, rule)
         if first is not rule:
             message = f"there are two rules `{rule.name}`"
-            world.report("duplicate-rule", message, _head(rule), "take another name", first_declared(first.span))
+            world.report("duplicate-rule", message, rule.name_span, "take another name", first_declared(first.span))
     for rule in rules:
         if world.is_sound(rule):
             continue
@@ -59,10 +59,10 @@ def check_rules(world: World, rules: Sequence[syntax.Rule], setting: Setting) ->
         _check_order(world, rule, names)
         if setting.rewrites and not rule.tests and not _asks_for_consumers(rule):
             message = f"the rule `{rule.name}` has no test"
-            world.report("untested-rule", message, _head(rule), "add `test left -> right`")
+            world.report("untested-rule", message, rule.name_span, "add `test left -> right`")
     if setting.kind == "function" and rules and not any(rule.tests for rule in rules):
         hint = "add `test left -> right` to one of its rules"
-        world.report("untested-rule", "no rule of this function has a test", _head(rules[0]), hint)
+        world.report("untested-rule", "no rule of this function has a test", rules[0].name_span, hint)
 
 
 def _asks_for_consumers(rule: syntax.Rule) -> bool:
@@ -71,18 +71,12 @@ def _asks_for_consumers(rule: syntax.Rule) -> bool:
     return any("uses" in calls_in(x) for x in (*expressions, rule.template))
 
 
-def check_gathering(world: World, rule: syntax.Rule, kind: str) -> None:
+def check_dataflow_rule(world: World, rule: syntax.Rule, kind: str) -> None:
     """The pattern, clauses and value of a fact or a send."""
     _RuleChecker(world, Setting(kind, walk=True), rule).check()
     for test in rule.tests:
         hint = "test the rules of the pass: they are tried with the facts and states"
         world.report("unexpected-block", "facts and states of a pass have no tests of their own", test.span, hint)
-
-
-def _head(rule: syntax.Rule) -> syntax.Span:
-    """The rule's name."""
-    start = rule.span
-    return syntax.Span(start.file, start.line, start.column, start.line, start.column + len(rule.name))
 
 
 def _check_order(world: World, rule: syntax.Rule, names: dict[str, syntax.Rule]) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rulegrad.lang import syntax
 from rulegrad.lang.checker.scope import Fields
-from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
+from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, location
 from rulegrad.lang.modules import own_names, plain
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.walk import calls_in, calls_of
@@ -53,7 +53,7 @@ class World:
         self.expanded: dict[str, int] = {}  # expressions of a definition, with those that it uses written out
         self.written: dict[int, Written] = {}  # definitions, by identity
         self.results: dict[int, Fields | None] = {}  # of definitions, by identity, what they make is made of
-        self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
+        self.dataflow: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
         for declaration in self.declarations:
             self._index(declaration)
         #: the rules of all rule sets, by their full names
@@ -122,7 +122,7 @@ class World:
 
 def first_declared(span: syntax.Span) -> tuple[str, ...]:
     """The note of a duplicate."""
-    return (f"first declared at {place(span)}",)
+    return (f"first declared at {location(span)}",)
 
 
 def _sound_ids(files: Sequence[syntax.File], sound: Sequence[syntax.File], table: OpTable) -> frozenset[int]:

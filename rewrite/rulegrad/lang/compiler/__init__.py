@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler, CompiledFunction, CompiledPass, DtypeName, OpName
-from rulegrad.lang.compiler.gathering import compile_gatherings
+from rulegrad.lang.compiler.dataflow import compile_dataflow
 from rulegrad.lang.compiler.op_code import OpTableCompiler
 from rulegrad.lang.compiler.reuse import spelling_rule
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
@@ -201,7 +201,7 @@ class ProgramCompiler:
         if d.kind == "reverse":
             return CompiledPass(d.name, kind, self.assembler.function_number(d.uses[0]), [], [], [])
         self.library.running, self.library.chooses = self.simplifying(d), d.kind == "choose"
-        gatherings = compile_gatherings(self.rules, d)
+        dataflow = compile_dataflow(self.rules, d)
         pairs: list[tuple[str, syntax.Rule]] = [(d.name, rule) for rule in d.rules]
         for name in d.uses if d.kind != "choose" else ():
             pairs.extend(self.rules_of(name, d.span))
@@ -211,10 +211,10 @@ class ProgramCompiler:
             alternatives.extend(self.rules.compile(owner, rule))
         if d.kind == "render":
             alternatives.extend(self._default_spellings())
-        self.library.gathered = {}
+        self.library.dataflow = {}
         self.library.running, self.library.chooses = "", False
         priorities = [self._priority(p) for p in d.priorities]
-        compiled = CompiledPass(d.name, kind, -1, alternatives, priorities, list(d.prefixes), gatherings)
+        compiled = CompiledPass(d.name, kind, -1, alternatives, priorities, list(d.prefixes), dataflow)
         if d.kind == "choose":
             compiled.function = self.assembler.function_number(d.cost)
             compiled.normal = self._normalising(d)

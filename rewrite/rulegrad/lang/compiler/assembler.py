@@ -110,8 +110,8 @@ class Alternative:
 
 
 @dataclass(slots=True)
-class CompiledGathering:
-    """A fact or a state: the function without rules that gives its values, and what is gathered."""
+class CompiledDataflow:
+    """A fact or a state: the function without rules that gives its values, and how they are merged."""
 
     name: str
     function: int
@@ -128,7 +128,7 @@ class CompiledPass:
     alternatives: list[Alternative]
     priorities: list[tuple[str, int, Any, int]]
     prefixes: list[tuple[str, str]]
-    gatherings: list[CompiledGathering] = field(default_factory=list)
+    dataflow: list[CompiledDataflow] = field(default_factory=list)
     normal: str = ""  # choose: the pass that normalises
     fuel: int = 0  # choose: candidates examined at most
 
@@ -305,9 +305,9 @@ class Assembler:
         for op, prefix in compiled.prefixes:
             w.text(op)
             w.text(prefix)
-        w.number(len(compiled.gatherings))
-        for gathering in compiled.gatherings:
-            w.text(gathering.name)
-            w.numbers((gathering.function, gathering.merge))
-            w.value(gathering.initial)
-            self._alternatives(w, gathering.alternatives)
+        w.number(len(compiled.dataflow))
+        for dataflow in compiled.dataflow:
+            w.text(dataflow.name)
+            w.numbers((dataflow.function, dataflow.merge))
+            w.value(dataflow.initial)
+            self._alternatives(w, dataflow.alternatives)

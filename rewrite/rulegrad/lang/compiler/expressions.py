@@ -313,7 +313,7 @@ def _call(e: Emitter, x: syntax.Call, build: bool) -> int:
     if name in e.generics.ops:
         return _build(e, None, name, (), x.arguments, build, x.span)
     op = library.table.by_function_name.get(name)
-    declared = any(name in g for g in (library.gathered, library.functions, library.definitions, library.externs))
+    declared = any(name in g for g in (library.dataflow, library.functions, library.definitions, library.externs))
     known = declared or e.has_builtin(name)
     if op is not None and (build or not known):
         return _build(e, op, None, (), x.arguments, build, x.span)
@@ -323,12 +323,12 @@ def _call(e: Emitter, x: syntax.Call, build: bool) -> int:
         view = library.views[name]
         body = body_of_view(view)
         return _definition(e, syntax.Definition(name, view.parameters, (), body, view.span), x, build)
-    if name in library.gathered or name in library.functions or name in library.externs:
+    if name in library.dataflow or name in library.functions or name in library.externs:
         start = e.next_register
         arguments = [_argument(e, a, name in library.functions) for a in x.arguments]
         register = e.result(start, x.span)
         if name not in library.externs:
-            number = e.assembler.function_number(library.gathered.get(name, name))
+            number = e.assembler.function_number(library.dataflow.get(name, name))
             e.emit("FUNCTION", register, number, len(arguments), *arguments)
         else:
             e.emit("EXTERN", register, e.assembler.extern(name), len(arguments), *arguments)

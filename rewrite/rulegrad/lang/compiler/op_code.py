@@ -14,7 +14,7 @@ from rulegrad.lang.optable import Op
 
 KINDS = {"void": 0, "bool": 1, "int": 2, "uint": 3, "float": 4, "index": 5, "complex": 6}
 ATTRIBUTE_TYPES = {"int": 0, "float": 1, "bool": 2, "str": 3, "dtype": 4, "op": 5, "ints": 6, "scalar": 7, "tuple": 8}
-STAGES = {"tensor": 1, "kernel": 2, "program": 4}
+LEVELS = {"tensor": 1, "kernel": 2, "program": 4}
 SHAPE_CODE = 2
 SHAPES = {"scalar": 0, "elementwise": 1, "indices": 3}  # a word for each of the engine's other ShapeRules
 
@@ -77,7 +77,7 @@ class OpTableCompiler:
         for expression, message in d.checks:
             w.number(self._on_node(op, expression))
             w.text(message)
-        w.numbers((sum(STAGES[s] for s in d.stages) if d.stages else 7, d.cost))
+        w.numbers((sum(LEVELS[s] for s in d.levels) if d.levels else 7, d.cost))
         self._attributes(w, op)
 
     def _attributes(self, w: Writer, op: Op) -> None:

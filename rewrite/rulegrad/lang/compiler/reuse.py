@@ -134,7 +134,7 @@ def kept_rules(library: Library) -> Kept:
 
 
 def alone(library: Library) -> Kept:
-    """Room for rules that are no use to other programs."""
+    """Room for rules that other programs have no use for."""
     return Kept(library.table)
 
 

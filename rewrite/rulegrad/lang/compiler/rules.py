@@ -59,9 +59,9 @@ class RuleCompiler:
         parameters: the further arguments of a function; within: the pass that the rule is compiled for.
         """
         key = (owner, id(rule))
-        if key in self._compiled and not (parameters or self.library.gathered):
+        if key in self._compiled and not (parameters or self.library.dataflow):
             return [*self._compiled[key][1]]
-        self.library.depends = bool(parameters or self.library.gathered)
+        self.library.depends = bool(parameters or self.library.dataflow)
         found = self._compile(owner, rule, parameters)
         if not self.library.depends:
             self._compiled[key] = rule, found
@@ -72,7 +72,7 @@ class RuleCompiler:
         if generics is None or (self.strict and any(c.keyword == "unsound" for c in rule.clauses)):
             return []
         number = self.number(owner, rule)
-        everywhere = (id(rule), generics.key, parameters, *library.gathered.items())
+        everywhere = (id(rule), generics.key, parameters, *library.dataflow.items())
         inside = (*everywhere, library.running, library.chooses)
         kept = self._kept
         for key in (everywhere, inside):

@@ -105,7 +105,7 @@ class Library:
     running: str | None = ""
     chooses: bool = False  # whether it is a choose pass
     depends: bool = False  # whether the code of a rule is for this pass only
-    gathered: Mapping[str, str] = field(default_factory=dict)  # facts and states of a pass -> their full names
+    dataflow: Mapping[str, str] = field(default_factory=dict)  # facts and states of a pass -> their full names
     views: Declared[syntax.View] = field(default_factory=lambda: Declared({}))
     tables: Declared[syntax.Table] = field(default_factory=lambda: Declared({}))
 

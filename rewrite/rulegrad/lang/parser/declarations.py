@@ -85,8 +85,8 @@ def _extern(cursor: Cursor, tests: tuple[syntax.RuleTest, ...]) -> syntax.Extern
     cursor.expect("->")
     result = _result_types(cursor)
     cursor.expect("=")
-    location = cursor.string('where it is: "module.function"')
-    return syntax.Extern(name, parameters, result, location, tests, cursor.span_from(first))
+    qualified_name = cursor.string('where it is: "module.function"')
+    return syntax.Extern(name, parameters, result, qualified_name, tests, cursor.span_from(first))
 
 
 def _result_types(cursor: Cursor) -> tuple[str, ...]:

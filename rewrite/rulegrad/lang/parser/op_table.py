@@ -137,9 +137,10 @@ def parse_properties(source: Source, body: list[Line], owner: str, known: Proper
 def _property(cursor: Cursor, properties: dict[str, Any], owner: str, known: Properties) -> None:
     key = cursor.token
     if key.kind != NAME or key.text not in known:
-        hint = did_you_mean(key.text, known) or "one of " + ", ".join(known)
-        span = cursor.source.span(key)
-        raise cursor.problem("unknown-clause", f"{owner} has no property `{key.text}`", span, hint)
+        now = _RENAMED.get(key.text)
+        hint = f"it is called `{now}`" if now in known else did_you_mean(key.text, known)
+        message, span = f"{owner} has no property `{key.text}`", cursor.source.span(key)
+        raise cursor.problem("unknown-clause", message, span, hint or "one of " + ", ".join(known))
     cursor.advance()
     field, read = known[key.text]
     if field in ("checks", "values"):
@@ -187,8 +188,10 @@ _PROPERTIES: Properties = {
     "shape": ("shape", parse_expression),
     "check": ("checks", _check),
     "c": ("spelling", parse_spelling),
-    "stages": ("stages", parse_names),
+    "levels": ("levels", parse_names),
     "step": ("step", lambda cursor: cursor.string()),
     "doc": ("doc", lambda cursor: cursor.string()),
 }
+#: Properties that had other names: users' files may have them still.
+_RENAMED = {"stages": "levels"}
 PROPERTY_WORDS = tuple(_PROPERTIES)

@@ -17,9 +17,9 @@ from rulegrad.lang.parser.blocks import (
 )
 from rulegrad.lang.parser.choosing import Choosing
 from rulegrad.lang.parser.cursor import Cursor
+from rulegrad.lang.parser.dataflow import dataflow_line
 from rulegrad.lang.parser.expressions import parse_attributes
 from rulegrad.lang.parser.forms import parse_form, rule_of_form
-from rulegrad.lang.parser.gathering import gather_line
 from rulegrad.lang.parser.names import parse_integer
 from rulegrad.lang.parser.op_table import parse_names, parse_union
 from rulegrad.lang.parser.rules import parse_rule, parse_rules
@@ -115,7 +115,7 @@ def _rules_of_pass(source: Source, head: syntax.Pass, body: list[Line]) -> synta
     rules: list[syntax.Rule] = []
     prefixes: list[tuple[str, str]] = []
     choosing = Choosing()
-    gathered: list[syntax.Fact | syntax.State | syntax.Send | None] = []
+    dataflow: list[syntax.Fact | syntax.State | syntax.Send | None] = []
     for number, (line, deeper) in enumerate(group(source, body)):
         texts = [token.text for token in line.tokens[:2]]
         is_rule = texts[1:] in ([":"], ["["])
@@ -127,7 +127,7 @@ def _rules_of_pass(source: Source, head: syntax.Pass, body: list[Line]) -> synta
         elif head.kind == "render" and _is_prefix(line):
             prefixes.extend(attempt(source, joined(line, deeper), _prefixes) or ())
         elif not is_rule and (head.kind, texts[0]) in (("collect", "fact"), ("flow", "state"), ("flow", "send")):
-            gathered.append(gather_line(source, head.direction, line, deeper))
+            dataflow.append(dataflow_line(source, head.direction, line, deeper))
         else:
             rule = parse_rule(source, line, deeper)
             if rule is not None:
@@ -139,9 +139,9 @@ def _rules_of_pass(source: Source, head: syntax.Pass, body: list[Line]) -> synta
         fuel=choosing.fuel,
         rules=tuple(rules),
         prefixes=tuple(prefixes),
-        facts=tuple(entry for entry in gathered if isinstance(entry, syntax.Fact)),
-        states=tuple(entry for entry in gathered if isinstance(entry, syntax.State)),
-        sends=tuple(entry for entry in gathered if isinstance(entry, syntax.Send)),
+        facts=tuple(entry for entry in dataflow if isinstance(entry, syntax.Fact)),
+        states=tuple(entry for entry in dataflow if isinstance(entry, syntax.State)),
+        sends=tuple(entry for entry in dataflow if isinstance(entry, syntax.Send)),
     )
 
 

@@ -57,6 +57,12 @@ class Rule:
     comment: str = ""  # the comment lines right above it
     of_form: bool = False  # the form of a function stands for it
 
+    @property
+    def name_span(self) -> Span:
+        """Where its name stands."""
+        start = self.span
+        return Span(start.file, start.line, start.column, start.line, start.column + len(self.name))
+
 
 # ---- declarations ----
 
@@ -110,7 +116,7 @@ class OpDeclaration:
     shape: Expression | None = None
     checks: tuple[tuple[Expression, str], ...] = ()
     spelling: Text | None = None  # kind "expr"
-    stages: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()  # the IR levels at which it may occur; all, where none is said
     doc: str = ""
     ulp: int = 0  # units in the last place by which a device's floats may differ
     cost: int = 1  # additions that take as long
@@ -274,7 +280,7 @@ class Extern:
     name: str
     parameters: tuple[tuple[str, str], ...]
     result: tuple[str, ...]
-    location: str
+    qualified_name: str
     tests: tuple[RuleTest, ...]
     span: Span
 
@@ -376,7 +382,7 @@ class Use:
 
     path: str  # as it is written
     names: tuple[tuple[str, Span], ...]
-    place: Span  # of the path
+    path_span: Span
     span: Span
 
 

@@ -102,7 +102,19 @@ def _binary_logits(probs: Tensor) -> Tensor:
     return probs_to_logits(probs, is_binary=True)
 
 
-class LogitRelaxedBernoulli(Distribution):
+class _WithTemperature(Distribution):
+    """A distribution that has one temperature for its batch."""
+
+    temperature: Any
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The distribution with parameters of a larger batch; the temperature is that of all."""
+        new = super().expand(batch_shape, _instance)
+        new.temperature = self.temperature
+        return new
+
+
+class LogitRelaxedBernoulli(_WithTemperature):
     """The logit of a relaxed Bernoulli variate."""
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -116,12 +128,6 @@ class LogitRelaxedBernoulli(Distribution):
         self.probs, self.logits = probabilities(
             "LogitRelaxedBernoulli", self, probs, logits, Tensor.sigmoid, _binary_logits
         )
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The distribution with parameters of a larger batch; the temperature is that of all."""
-        new = super().expand(batch_shape, _instance)
-        new.temperature = self.temperature
-        return new
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """Samples, through which gradients flow."""
@@ -170,7 +176,7 @@ class RelaxedBernoulli(_Relaxed):
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform())
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(_WithTemperature):
     """The logarithm of a relaxed vector of classes."""
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -184,12 +190,6 @@ class ExpRelaxedCategorical(Distribution):
         self._categorical = Categorical(probs, logits)
         self.probs, self.logits = self._categorical.probs, self._categorical.logits
         self._batch_shape, self._event_shape = self.logits.shape[:-1], Size(self.logits.shape[-1:])
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The distribution with parameters of a larger batch; the temperature is that of all."""
-        new = super().expand(batch_shape, _instance)
-        new.temperature = self.temperature
-        return new
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """Samples, through which gradients flow."""

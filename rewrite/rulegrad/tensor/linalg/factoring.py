@@ -140,8 +140,8 @@ def lu_unpack(packed: Any, pivots: Any, unpack_data: bool = True, unpack_pivots:
         lower = packed[..., :count].tril(-1) + _one(rows, packed)[:, :count]
         upper = packed[..., :count, :].triu()
     if unpack_pivots:
-        turns = packed.arange(rows, device=packed._device or None).unsqueeze(-1)
-        permutation = _order(pivots, rows).unsqueeze(-2).equal(turns).cast(packed.dtype)
+        positions = packed.arange(rows, device=packed._device or None).unsqueeze(-1)
+        permutation = _order(pivots, rows).unsqueeze(-2).equal(positions).cast(packed.dtype)
     return LU(permutation, lower, upper)
 
 

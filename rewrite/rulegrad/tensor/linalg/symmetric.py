@@ -1,4 +1,4 @@
-"""L D L^Tensor of symmetric (or Hermitian) matrices that need not be positive definite, and systems that they solve.
+"""L D L^T of symmetric (or Hermitian) matrices that need not be positive definite, and systems that they solve.
 
 By the pivoting of Bunch and Kaufman (Some stable methods for calculating inertia and solving symmetric linear systems;
 1977), in the form in which LAPACK's sytrf and hetrf keep it.

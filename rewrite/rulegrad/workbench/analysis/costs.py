@@ -13,7 +13,7 @@ from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Emitter, Library
 from rulegrad.lang.walk import expressions_in, most_kept
 from rulegrad.workbench.analysis.asked import EVERYTHING, Asked
-from rulegrad.workbench.analysis.findings import Findings, head
+from rulegrad.workbench.analysis.findings import Findings
 
 THRESHOLD = 1000
 CHAIN = 8  # members of a chain, and items of a sequence, that costs are counted for
@@ -24,7 +24,7 @@ class Cost:
     """One rule: its alternatives (orders), and the choices in each (from chains, tables, sequences)."""
 
     name: str
-    place: str
+    location: str
     alternatives: int
     choices: int
 
@@ -45,8 +45,8 @@ def costs(files: Sequence[syntax.File], library: Library, asked: Asked = EVERYTH
         generics = compiler.generics(rule)
         if generics is not None:
             count = len(list(orders_of(Emitter(library, assembler, generics), rule.pattern)))
-            place = f"{rule.span.file}:{rule.span.line}"
-            found.append((rule, Cost(f"{owner}.{rule.name}", place, count, _choices(rule, rows))))
+            location = f"{rule.span.file}:{rule.span.line}"
+            found.append((rule, Cost(f"{owner}.{rule.name}", location, count, _choices(rule, rows))))
     return sorted(found, key=lambda pair: -pair[1].ways)
 
 
@@ -89,11 +89,11 @@ def check_costs(findings: Findings, files: Sequence[syntax.File], library: Libra
             message = f"`{rule.name}` may be tried in {cost.ways} ways on one node"
             hint = "split the rule, write `ordered` where an order is known, or match less of a chain"
             notes = (f"{cost.alternatives} alternatives, {cost.choices} choices out of {CHAIN} members or items",)
-            findings.report("costly-pattern", message, head(rule), hint, notes)
+            findings.report("costly-pattern", message, rule.name_span, hint, notes)
 
 
 def as_table(found: Sequence[Cost]) -> str:
     """The costs as text, one rule a line."""
     lines = [f"{'ways':>8} {'alternatives':>12} {'choices':>8}  rule"]
-    lines += [f"{c.ways:>8} {c.alternatives:>12} {c.choices:>8}  {c.name} ({c.place})" for c in found]
+    lines += [f"{c.ways:>8} {c.alternatives:>12} {c.choices:>8}  {c.name} ({c.location})" for c in found]
     return "\n".join(lines)

@@ -16,10 +16,10 @@ from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang.diagnostics import place
+from rulegrad.lang.diagnostics import location
 from rulegrad.workbench.analysis.cells import Cell, Contradiction, Opaque, below, join
 from rulegrad.workbench.analysis.cycles import fits
-from rulegrad.workbench.analysis.findings import Findings, head, one_line
+from rulegrad.workbench.analysis.findings import Findings, one_line
 from rulegrad.workbench.analysis.instances import Maker
 from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 
@@ -122,20 +122,20 @@ def _report(
     earlier, later = pair
     notes = (
         f"on {one_line(node)}",
-        f"{outer.name} ({place(outer.rule.span)}) leads to {one_line(ends[0])}",
-        f"{inner.name} ({place(inner.rule.span)}) leads to {one_line(ends[1])}",
+        f"{outer.name} ({location(outer.rule.span)}) leads to {one_line(ends[0])}",
+        f"{inner.name} ({location(inner.rule.span)}) leads to {one_line(ends[1])}",
     )
     if same:
         message = (
             f"`{later.rule.name}` and {earlier.name} overlap in {of.name}, and end in different nodes of one value"
         )
-        findings.report("not-joined", message, head(later.rule), "", notes, earlier.name)
+        findings.report("not-joined", message, later.rule.name_span, "", notes, earlier.name)
         return True
     message = f"`{later.rule.name}` and {earlier.name} overlap in {of.name}, and lead to different values"
     # a wrong rule of a user's differs from many of ours: the first says enough
     is_ours = earlier.rule not in laboratory.asked
     hint = f"`{later.rule.name}` is wrong there" if is_ours else "one of them is wrong there"
-    findings.report("values-differ", message, head(later.rule), hint, notes, "" if is_ours else earlier.name)
+    findings.report("values-differ", message, later.rule.name_span, hint, notes, "" if is_ours else earlier.name)
     return True
 
 

@@ -18,7 +18,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.analysis.cells import UNKNOWN, Cell, Contradiction, Opaque, below, infer, join, same_value
 from rulegrad.workbench.analysis.decided import refuted
-from rulegrad.workbench.analysis.findings import Findings, head
+from rulegrad.workbench.analysis.findings import Findings
 from rulegrad.workbench.analysis.instances import Maker
 from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 from rulegrad.workbench.analysis.loops import check_loop
@@ -298,4 +298,4 @@ def _note(findings: Findings, of: PassRules, part: list[Subject]) -> None:
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     message = f"nothing shows that {shown} of pass {of.name} end" + ("s" if len(names) == 1 else "")
     hint = "let each of them leave fewer ops of some kind, or less of what its guard asks for"
-    findings.report("possible-loop", message, head(part[0].rule), hint)
+    findings.report("possible-loop", message, part[0].rule.name_span, hint)

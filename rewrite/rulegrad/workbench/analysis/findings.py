@@ -13,7 +13,7 @@ _WIDEST = 200
 
 
 class Findings:
-    """Collects diagnostics; the first for a code and a place counts."""
+    """Collects diagnostics; the first for a code and a location counts."""
 
     def __init__(self, files: Sequence[syntax.File]) -> None:
         self._world = World(files)
@@ -31,12 +31,6 @@ class Findings:
     @property
     def diagnostics(self) -> list[Diagnostic]:
         return sorted(self._world.diagnostics, key=lambda d: (d.span.file, d.span.line, d.span.column, d.code))
-
-
-def head(rule: syntax.Rule) -> syntax.Span:
-    """The rule's name, as a place."""
-    start = rule.span
-    return syntax.Span(start.file, start.line, start.column, start.line, start.column + len(rule.name))
 
 
 def one_line(node: UOp) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rulegrad._core import verify
 from rulegrad.errors import GraphError, RewriteError
 from rulegrad.ir import UOp
-from rulegrad.workbench.analysis.findings import Findings, head, one_line
+from rulegrad.workbench.analysis.findings import Findings, one_line
 from rulegrad.workbench.analysis.laboratory import Laboratory, Subject
 
 
@@ -23,7 +23,7 @@ def _check(findings: Findings, laboratory: Laboratory, subject: Subject) -> None
             note = (f"on {one_line(node)}: {error.problem}",)
             hint = "narrow the pattern, or add a guard"
             message = f"`{subject.rule.name}` matches a node for which its template cannot be built"
-            findings.report("failing-template", message, head(subject.rule), hint, note)
+            findings.report("failing-template", message, subject.rule.name_span, hint, note)
             return
         if found is not None and _differs(findings, subject, node, found):
             return

@@ -93,7 +93,7 @@ def _alternatives(of: syntax.Pass) -> list[tuple[str, str, tuple[syntax.Rule, ..
 
 
 def _rules(compiler: ProgramCompiler, of: syntax.Pass) -> list[tuple[str, syntax.Rule]]:
-    """(owner, rule) of the rules of a pass, also of what it gathers, and of its rule sets."""
+    """(owner, rule) of the rules of a pass, also of its facts and sends, and of its rule sets."""
     found = [(of.name, rule) for rule in (*of.rules, *(fact.rule for fact in of.facts), *(s.rule for s in of.sends))]
     for name in of.uses if of.kind != "reverse" else ():
         found.extend(compiler.rules_of(name, of.span))

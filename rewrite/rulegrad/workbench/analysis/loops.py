@@ -6,7 +6,7 @@ import re
 
 from rulegrad.errors import GraphError, RewriteError
 from rulegrad.ir import UOp
-from rulegrad.workbench.analysis.findings import Findings, head, one_line
+from rulegrad.workbench.analysis.findings import Findings, one_line
 from rulegrad.workbench.analysis.laboratory import Laboratory, PassRules, Subject
 
 _ENDLESS = re.compile(r"\b(?:does|did) not end\b")
@@ -45,6 +45,6 @@ def check_loop(
         first, rules = by_name[asked[0]], ", ".join(names)
         message = f"pass {of.name} does not end: {rules}" + (" leads back to itself" if len(names) == 1 else "")
         hint = "a rule must make progress: let its template, or its guard, leave less to do"
-        findings.report("rule-loop", message, head(first.rule), hint, (f"on {one_line(node)}", text), rules)
+        findings.report("rule-loop", message, first.rule.name_span, hint, (f"on {one_line(node)}", text), rules)
         return True
     return False

@@ -107,7 +107,7 @@ def values(table: OpTable, target: syntax.Target, size: int = 4) -> Iterator[Val
                 for after in stored:
                     if op.name != "BITCAST" or _bits(table, before) == _bits(table, after):
                         yield Value(op.name, op.name, f"{before} to {after}", _conversion(op.name, before, after, size))
-        elif op.elementwise and not op.explicit and (not op.declaration.stages or "tensor" in op.declaration.stages):
+        elif op.elementwise and not op.explicit and (not op.declaration.levels or "tensor" in op.declaration.levels):
             for dtype in _admitted(table, op, stored):
                 if _can_be_made(build := _elementwise(op, dtype, size)):  # else which attributes it takes is not known
                     yield Value(op.name, op.name, dtype, build)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang.diagnostics import place
+from rulegrad.lang.diagnostics import location
 from rulegrad.workbench.analysis.cells import Contradiction, Opaque, join
-from rulegrad.workbench.analysis.findings import Findings, head, one_line
+from rulegrad.workbench.analysis.findings import Findings, one_line
 from rulegrad.workbench.analysis.instances import Maker
 from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 
@@ -133,8 +133,8 @@ def _disagrees(
     hint = f"write `after {earlier.name}` if the order is meant; or mend one of them"
     notes = (
         f"on {one_line(node)}",
-        f"{earlier.name} ({place(earlier.rule.span)}) leads to {one_line(first)}",
+        f"{earlier.name} ({location(earlier.rule.span)}) leads to {one_line(first)}",
         f"{later.name} leads to {one_line(second)}",
     )
-    findings.report("rules-disagree", message, head(later.rule), hint, notes, earlier.name)
+    findings.report("rules-disagree", message, later.rule.name_span, hint, notes, earlier.name)
     return True

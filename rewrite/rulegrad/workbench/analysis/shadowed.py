@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rulegrad.lang import syntax
-from rulegrad.lang.diagnostics import place
+from rulegrad.lang.diagnostics import location
 from rulegrad.lang.walk import expressions_in
-from rulegrad.workbench.analysis.findings import Findings, head
+from rulegrad.workbench.analysis.findings import Findings
 from rulegrad.workbench.analysis.generality import canonical, conditions, covers
 from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 
@@ -82,17 +82,17 @@ def _may_fail(template: syntax.Expression) -> bool:
 
 
 def _report(findings: Findings, name: str, earlier: Subject, later: Subject) -> None:
-    notes = (f"{earlier.name} is at {place(earlier.rule.span)}",)
+    notes = (f"{earlier.name} is at {location(earlier.rule.span)}",)
     same = _text(earlier) == _text(later)
     if same:
         message = f"`{later.rule.name}` says the same as {earlier.name}"
-        findings.report("same-rule", message, head(later.rule), "delete one of them", notes)
+        findings.report("same-rule", message, later.rule.name_span, "delete one of them", notes)
         return
     message = (
         f"`{later.rule.name}` never fires in {name}: {earlier.name}, which is tried before it, matches all that it does"
     )
     hint = f"write `before {earlier.name}`, if it is a special case; or delete it"
-    findings.report("shadowed-rule", message, head(later.rule), hint, notes)
+    findings.report("shadowed-rule", message, later.rule.name_span, hint, notes)
 
 
 def _alike(one: Subject, other: Subject) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang.diagnostics import place
+from rulegrad.lang.diagnostics import location
 from rulegrad.lang.syntax import Span
 from rulegrad.workbench.analysis.cells import Cell, below
-from rulegrad.workbench.analysis.findings import Findings, head
+from rulegrad.workbench.analysis.findings import Findings
 from rulegrad.workbench.analysis.generality import conditions, covers
 from rulegrad.workbench.analysis.laboratory import Laboratory, PassRules, Subject
 
@@ -42,7 +42,7 @@ class Unmatchable:
                     "its dtypes exclude each other, nodes are kept in another form, "
                     "or its template gives the matched node"
                 )
-                findings.report("never-matches", message, head(subject.rule), hint)
+                findings.report("never-matches", message, subject.rule.name_span, hint)
 
 
 def _misses(laboratory: Laboratory, subject: Subject) -> bool:
@@ -79,8 +79,8 @@ class Preempted:
         for subject, name, by in self._by.values():
             if by is not None:
                 message = f"`{subject.rule.name}` never fires in {name}: {by.name} rewrites a part of its pattern first"
-                notes = (f"{by.name} is at {place(by.rule.span)}",)
-                findings.report("child-rewritten", message, head(subject.rule), "match what that rule gives", notes)
+                notes = (f"{by.name} is at {location(by.rule.span)}",)
+                findings.report("child-rewritten", message, subject.rule.name_span, "match what that rule gives", notes)
 
 
 def _preempting(laboratory: Laboratory, of: PassRules, subject: Subject) -> Subject | None:

@@ -35,7 +35,7 @@ class Blame(NamedTuple):
     first: int  # the firings of the pass, from 1
     last: int
     rules: tuple[str, ...]  # one, where it is one firing
-    place: str  # of that rule, and what it did
+    location: str  # of that rule, and what it did
     before: str
     after: str
     cases: tuple[str, ...]  # the cases of functions that the firing needs and that may be wrong: NAME (file:line)
@@ -44,7 +44,7 @@ class Blame(NamedTuple):
     @property
     def exact(self) -> bool:
         """Whether it is one rule's firing."""
-        return len(self.rules) == 1 and bool(self.place)
+        return len(self.rules) == 1 and bool(self.location)
 
     def __str__(self) -> str:
         if not self.exact:
@@ -54,20 +54,26 @@ class Blame(NamedTuple):
         if self.cases:
             names = ", ".join(self.cases)
             through = f", by the case {names}," if self.certain else f", which uses {names},"
-        text = (
-            f"rule {self.rules[0]} ({self.place}){through} is wrong on\n{self.before}\nfor which it gives\n{self.after}"
-        )
-        return f"at its firing {self.last}: {text}"
+        text = f"rule {self.rules[0]} ({self.location}){through} is wrong on"
+        return f"at its firing {self.last}: {text}\n{self.before}\nfor which it gives\n{self.after}"
 
 
 def read_blame(text: str) -> Blame | None:
     """The error of a run under CHECK=2, anywhere in a text; None when there is none."""
     found = _EXACT.search(text)
     if found is not None:
-        name, number, rule, place, how, cases, before, after = found.groups()
+        name, number, rule, location, how, cases, before, after = found.groups()
         used = tuple(cases.split(", ")) if cases else ()
         return Blame(
-            name, int(number), int(number), (rule,), place, before.rstrip(), after.rstrip(), used, how == "by the case"
+            name,
+            int(number),
+            int(number),
+            (rule,),
+            location,
+            before.rstrip(),
+            after.rstrip(),
+            used,
+            how == "by the case",
         )
     found = _SEVERAL.search(text)
     if found is not None:
@@ -157,16 +163,16 @@ class _Search:
 
     def exactly(self, number: int) -> Blame:
         """The firing of that number, of all rules."""
-        rule, place, before, after = self.firings[number - 1]
+        rule, location, before, after = self.firings[number - 1]
         cases, certain = self._cases(number, rule)
-        return Blame(self.name, number, number, (rule,), place, str(before), str(after), cases, certain)
+        return Blame(self.name, number, number, (rule,), location, str(before), str(after), cases, certain)
 
     def firing_of(self, rule: str, number: int) -> Blame:
         """The firing of that number, of one rule; the other rules fire as they do then."""
         firings = self._program.rewrite(self.name, self.before, trace=True, limit=number, limited=rule)[1]["firings"]
         at = [place for place, firing in enumerate(firings, start=1) if firing[0] == rule][-1]
-        _, place, before, after = firings[at - 1]
-        return Blame(self.name, at, at, (rule,), place, str(before), str(after), (), False)
+        _, location, before, after = firings[at - 1]
+        return Blame(self.name, at, at, (rule,), location, str(before), str(after), (), False)
 
     def _cases(self, number: int, rule: str) -> tuple[tuple[str, ...], bool]:
         """The case without which the rule still fires there, and rightly; else all that the firing uses.
@@ -182,7 +188,7 @@ class _Search:
         ]
         computing = _computing()
         used.sort(key=lambda case: case in computing)
-        named = {case: f"{case} ({facts[case].place})" for case in used}
+        named = {case: f"{case} ({facts[case].location})" for case in used}
         for case in used:
             self._program.disable(case)
             try:

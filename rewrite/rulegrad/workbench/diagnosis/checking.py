@@ -38,34 +38,34 @@ _told: set[tuple[str, str]] = set()
 class Checker:
     """Runs passes on one graph, and checks what they leave, as the setting `check` says.
 
-    stage: of the graphs, `tensor`, `kernel` or `program`; what their slots contain follows from the first graph.
+    level: the IR level of the graphs, `tensor`, `kernel` or `program`. What their slots contain follows from the first.
     """
 
     def __init__(self, graph: UOp, target: str | None) -> None:
         self.target = target
-        self.level = config.check
-        self._comparison = Comparison(graph) if self.level >= 2 else None
+        self.setting = config.check
+        self._comparison = Comparison(graph) if self.setting >= 2 else None
         self._known: tuple[UOp, Meanings] | None = None  # of the graph that the last pass left
 
-    def run(self, before: UOp, name: str, stage: str, follow: Sequence[UOp] = ()) -> tuple[UOp, _core.Information]:
+    def run(self, before: UOp, name: str, level: str, follow: Sequence[UOp] = ()) -> tuple[UOp, _core.Information]:
         """A pass, and what it did. Raises RewriteError that names the pass and the rules that fired."""
-        after, info = engine.run(before, name, self.target, trace=self.level >= 1, follow=follow)
+        after, info = engine.run(before, name, self.target, trace=self.setting >= 1, follow=follow)
         try:
-            self._check(before, after, name, stage, info)
+            self._check(before, after, name, level, info)
         except RewriteError as error:
             watching.tell_failed(name, self.target, before, error.problem)
             raise
         return after, info
 
-    def _check(self, before: UOp, after: UOp, name: str, stage: str, info: _core.Information) -> None:
+    def _check(self, before: UOp, after: UOp, name: str, level: str, info: _core.Information) -> None:
         fired = ", ".join(dict.fromkeys(rule for rule, *_ in info["firings"])) or "none"
-        if self.level >= 1:
+        if self.setting >= 1:
             # a kernel becomes a program on the way: it is one once it has passed for one
-            early = stage == "program" and bool(_core.verify(before, stage) and _core.verify(after, stage))
-            require_valid(after, name, "kernel" if early else stage, fired)
-        if self.level >= 2 and after != before:
+            early = level == "program" and bool(_core.verify(before, level) and _core.verify(after, level))
+            require_valid(after, name, "kernel" if early else level, fired)
+        if self.setting >= 2 and after != before:
             try:
-                self._compare(before, after, name, "graph" if stage == "tensor" else "kernel", fired)
+                self._compare(before, after, name, "graph" if level == "tensor" else "kernel", fired)
             except NotComparableError as error:
                 tell_skipped(f"pass {name}", error.problem)
 
@@ -89,9 +89,9 @@ class Checker:
         self._known = (after, wanted) if not kind else None
 
 
-def require_valid(after: UOp, name: str, stage: str, fired: str) -> None:
-    """Raises RewriteError, with the pass and the rules that fired, for a graph that may not stand at a stage."""
-    problem = _core.verify(after, stage)
+def require_valid(after: UOp, name: str, level: str, fired: str) -> None:
+    """Raises RewriteError, with the pass and the rules that fired, for a graph that may not stand at an IR level."""
+    problem = _core.verify(after, level)
     if problem:
         raise RewriteError(f"pass {name} leaves a graph that is not valid: {problem}; rules that fired: {fired}")
 

@@ -37,7 +37,7 @@ class RuleCount(NamedTuple):
     """The work of a rule, or a case of a function; seconds are those of its own tests and template."""
 
     name: str
-    place: str
+    location: str
     seconds: float
     tried: int
     fired: int
@@ -101,9 +101,9 @@ def _counts(statistics: dict[str, dict[str, dict[str, float]]]) -> Counts:
     rules = []
     for name, d in statistics["rules"].items():
         known = facts.get(name)  # none for a rule whose file is not in force any more
-        place = known.place if known else ""
-        optional, ours = known is None or known.optional, bool(known) and place.rpartition(":")[0] not in user
-        rules.append(RuleCount(name, place, d["seconds"], int(d["tried"]), int(d["count"]), optional, ours))
+        location = known.location if known else ""
+        optional, ours = known is None or known.optional, bool(known) and location.rpartition(":")[0] not in user
+        rules.append(RuleCount(name, location, d["seconds"], int(d["tried"]), int(d["count"]), optional, ours))
     return Counts(tuple(sorted(passes, key=lambda p: -p.seconds)), tuple(sorted(rules, key=lambda r: -r.seconds)))
 
 
@@ -143,7 +143,7 @@ def census(counts: Counts) -> Census:
     facts = engine.rules()
     fired = {rule.name: rule.fired for rule in counts.rules}
     external = sum(number for name, number in fired.items() if name in facts and facts[name].has_extern)
-    externs: dict[str, str] = {name: place for name, (place, _) in engine.summary()["externs"].items()}
+    externs: dict[str, str] = {name: function for name, (function, _) in engine.summary()["externs"].items()}
     through_sums = set(map(plain, rules_that_call(STRUCTURAL, engine.loaded().sources.declarations())))
     structural = sum(number for name, number in fired.items() if name in through_sums)
     return Census(files, externs, sum(fired.values()), external, structural, HOST_STEPS)

@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?
 class Firing(NamedTuple):
     """A firing as the engine tells it: where the rule is, in which pass, the node before and after."""
 
-    place: str
+    location: str
     in_pass: str
     change: str
 
@@ -90,7 +90,9 @@ class Commands:
         """The rules that may be left out; those of users last."""
         ours = engine.loaded().sources.user
         found = [
-            (facts.place.rpartition(":")[0] in ours, name) for name, facts in engine.rules().items() if facts.optional
+            (facts.location.rpartition(":")[0] in ours, name)
+            for name, facts in engine.rules().items()
+            if facts.optional
         ]
         return [name for _, name in sorted(found, key=lambda pair: pair[0])]
 
@@ -144,7 +146,7 @@ class Graphs:
         with config(rules_off=[*config.rules_off, *trial.off], rules_limit=trial.limit):
             _, firings = engine.rewrite(self.graph, self.name, self.target, trace=True)
         mine = [firing for firing in firings if firing.rule == trial.limit[0]]
-        return Firing(mine[-1].place, self.name, f"{mine[-1].before}\n->\n{mine[-1].after}\n") if mine else None
+        return Firing(mine[-1].location, self.name, f"{mine[-1].before}\n->\n{mine[-1].after}\n") if mine else None
 
     def checked(self) -> Checked:
         """The pass, stopped after each firing."""

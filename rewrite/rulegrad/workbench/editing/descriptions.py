@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulegrad.lang.builtins import BUILTINS
-from rulegrad.lang.diagnostics import place
+from rulegrad.lang.diagnostics import location
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, Op, OpTable
 from rulegrad.workbench.editing.lookup import Word, meanings
 from rulegrad.workbench.editing.project import Project
@@ -45,7 +45,7 @@ def _described(symbol: Symbol, table: OpTable) -> str:
     elif symbol.children:
         parts.append(f"{len(symbol.children)} {'rule' if len(symbol.children) == 1 else 'rules'}")
     named = f"{symbol.owner}.{symbol.name}" if symbol.owner else symbol.name
-    parts.append(f"*{symbol.kind} {named}, {place(symbol.span)}*")
+    parts.append(f"*{symbol.kind} {named}, {location(symbol.span)}*")
     return "\n\n".join(part for part in parts if part)
 
 

@@ -90,9 +90,9 @@ def meanings(project: Project, name: str, word: Word) -> list[Symbol]:
     owner = [s for s in own if s.whole.line <= word.line <= s.whole.end_line]
     if word.first in ("before", "after") and not word.in_head:
         return _rules_named(word.text, owner) or _rules_named(word.text, found)
-    gathered = [p for s in owner for p in s.children if p.name == word.text and p.kind in (FACT, STATE)]
-    if gathered and word.after.lstrip().startswith("("):
-        return gathered
+    dataflow = [p for s in owner for p in s.children if p.name == word.text and p.kind in (FACT, STATE)]
+    if dataflow and word.after.lstrip().startswith("("):
+        return dataflow
     return _of_kinds(found, word)
 
 

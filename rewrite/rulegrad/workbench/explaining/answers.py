@@ -60,7 +60,7 @@ class Teller:
         what = {"": "the candidate", "rewritten": f"rewritten(…, {runs.removeprefix('rules ')})"}.get(
             kind, f"{kind}(…)"
         )
-        asked = f" of {run.entered.rule} ({run.entered.place})" if run.entered.rule else ""
+        asked = f" of {run.entered.rule} ({run.entered.location})" if run.entered.rule else ""
         node = f" at {run.namer.node(at)}" if at is not None else ""
         around = self._inside(run.outer)
         return f"{what}{asked}{node}" + (f", in {around}" if around else "")
@@ -134,7 +134,7 @@ class Teller:
 
 
 def _rule(step: Step) -> str:
-    return f"{step.rule} ({step.place})"
+    return f"{step.rule} ({step.location})"
 
 
 def _step(step: Step) -> str:

@@ -42,8 +42,8 @@ def _told(run: Run, one: Inside, candidates: list[Inside]) -> str:
     told = f"it matches and gives {made}, but its candidate costs {_number(one['cost'])}, the graph {graph}"
     if taken is None:
         return told
-    place = f"{taken['rule']} ({taken['place']}) at {run.namer.node(taken['before'])}"
-    return f"{told}, and the one that was taken, by {place}, {_number(taken['cost'])}"
+    rule = f"{taken['rule']} ({taken['location']}) at {run.namer.node(taken['before'])}"
+    return f"{told}, and the one that was taken, by {rule}, {_number(taken['cost'])}"
 
 
 def _number(cost: float | None) -> str:

@@ -16,7 +16,7 @@ NOT_IN_PASS = "not in the pass"
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in a rule file, with its line."""
+    """A location in a rule file, with its line."""
 
     file: str
     line: int  # from 1
@@ -89,7 +89,7 @@ class Explanation:
     """
 
     rule: str
-    place: str
+    location: str
     status: str
     summary: str
     answers: tuple[Answer, ...] = ()
@@ -104,7 +104,7 @@ class Explanation:
         return self.status == FIRES
 
     def __str__(self) -> str:
-        lines = [f"{self.rule} ({self.place}) {self.summary}"]
+        lines = [f"{self.rule} ({self.location}) {self.summary}"]
         if self.spot is not None:
             lines.extend(f"  {line}" for line in str(self.spot).split("\n"))
         lines.extend(f"note: {note}" for note in self.notes)

@@ -26,7 +26,7 @@ class Decision:
     """A rule's decision about the value, and at which node; conditions: its comparisons, as far as it came."""
 
     rule: str
-    place: str
+    location: str
     pass_name: str
     at: str
     stores: bool
@@ -35,7 +35,7 @@ class Decision:
 
     def __str__(self) -> str:
         does = "parts of it are stored" if self.part else "stored" if self.stores else "not stored"
-        lines = [f"{does} by {self.rule} ({self.place}) at {self.at}, in pass {self.pass_name}"]
+        lines = [f"{does} by {self.rule} ({self.location}) at {self.at}, in pass {self.pass_name}"]
         return "\n".join([*lines, *(f"    {condition}" for condition in self.conditions)])
 
 
@@ -155,7 +155,7 @@ class _Asked:
                 at = self.namer.node(one.history.origin(attempt.node)[0]) if not one.function else ""
                 at = at or one.namer.node(attempt.node)
                 is_part = (found.name, attempt.node) in part
-                yield Decision(found.name, found.place, name, at, stores, compared, is_part)
+                yield Decision(found.name, found.location, name, at, stores, compared, is_part)
 
     def _attempts(
         self, found: Found, subject: Subject, values: tuple[UOp, UOp], mine: set[UOp]

@@ -13,7 +13,7 @@ class Step(NamedTuple):
 
     number: int
     rule: str
-    place: str
+    location: str
     before: UOp
     after: UOp
 

@@ -53,7 +53,7 @@ def find_rule(files: Sequence[syntax.File], name: str) -> Found:
         hint = did_you_mean(name, [found.name if "." in name else found.rule.name for found in known])
         raise RuleError(f"no rule is called `{name}`" + (f"; {hint}" if hint else ""))
     if len({found.name for found in matching}) > 1:
-        names = ", ".join(f"{found.name} ({found.place})" for found in matching)
+        names = ", ".join(f"{found.name} ({found.location})" for found in matching)
         raise RuleError(f"several rules are called `{name}`: {names}; give the name with its set")
     return matching[-1]
 

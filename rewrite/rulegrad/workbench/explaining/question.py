@@ -67,7 +67,7 @@ class Question:
         return self._told(asked)
 
     def _said(self, status: str, summary: str, notes: tuple[str, ...] = (), spot: Spot | None = None) -> Explanation:
-        return Explanation(self.found.name, self.found.place, status, summary, notes=notes, spot=spot)
+        return Explanation(self.found.name, self.found.location, status, summary, notes=notes, spot=spot)
 
     # ---- what keeps a rule from being tried at all ----
 
@@ -247,7 +247,7 @@ class Question:
                 summary = f"{status} there"
         return Explanation(
             self.found.name,
-            self.found.place,
+            self.found.location,
             status,
             summary,
             answers,

@@ -42,7 +42,7 @@ class Entered(NamedTuple):
 
     name: str  # rewritten or given, and the pass that runs
     rule: str
-    place: str
+    location: str
     at: UOp | None
     graph: UOp
 
@@ -101,8 +101,8 @@ class _Watcher:
     def attempt(self, *attempt: Any) -> None:
         self.open[-1].attempts.append(Attempt(*attempt))
 
-    def enter(self, name: str, rule: str, place: str, at: UOp | None, graph: UOp) -> None:
-        outer, entered = self.open[-1], Entered(name, rule, place, at, graph)
+    def enter(self, name: str, rule: str, location: str, at: UOp | None, graph: UOp) -> None:
+        outer, entered = self.open[-1], Entered(name, rule, location, at, graph)
         by_sets = not name or entered.runs.startswith("rules ")
         direction = "children_first" if by_sets else self.open[0].direction
         self.open[0].times_entered += 1

@@ -18,7 +18,7 @@ from rulegrad.workbench.explaining.script import Recording
 if TYPE_CHECKING:
     from rulegrad._core import Inside
     from rulegrad.engine.pass_run import PassRun
-    from rulegrad.runtime.kernel import Kernel
+    from rulegrad.engine.watching import CompiledKernel
 
 
 APPLIES = "apply_schedule"  # the pass that takes steps
@@ -30,7 +30,7 @@ class Candidate:
     """A schedule that a rule proposes. cost: the rule's estimate, by which the pass compares."""
 
     rule: str
-    place: str
+    location: str
     cost: float | None
     taken: bool
     schedule: str  # the tactic and its steps
@@ -41,7 +41,7 @@ class Refusal:
     """A rule that proposed nothing: its first false test, where that stands, and the names in it."""
 
     rule: str
-    place: str
+    location: str
     message: str
     spot: Spot | None = None
     names: dict[str, str] = field(default_factory=dict)
@@ -68,13 +68,13 @@ class ScheduleExplanation:
             lines.append("  candidates:")
         for one in self.candidates:
             cost = "no cost" if one.cost is None else f"{one.cost:,.0f}"
-            lines.append(f"    {cost:>20s}  {one.rule} ({one.place}){', taken' if one.taken else ''}")
+            lines.append(f"    {cost:>20s}  {one.rule} ({one.location}){', taken' if one.taken else ''}")
             if not one.taken and one.schedule:
                 lines.append(f"    {'':20s}    {one.schedule}")
         if self.refusals:
             lines.append("  do not apply:")
         for refusal in self.refusals:
-            lines.append(f"    {refusal.rule} ({refusal.place}): {refusal.message}")
+            lines.append(f"    {refusal.rule} ({refusal.location}): {refusal.message}")
             lines += [f"      {line}" for line in str(refusal.spot).split("\n")[1:] if refusal.spot is not None]
             if refusal.names:
                 lines.append("      with " + ", ".join(f"{name} = {value}" for name, value in refusal.names.items()))
@@ -98,7 +98,7 @@ class ScheduleRecording(Recording):
             inside = [one for change in run.changes for one in change.inside] or list(run.remaining)
             self.chosen.append((run, inside))
 
-    def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
+    def compiled(self, graph: UOp, kernel: CompiledKernel, target: str) -> None:
         self.names[graph] = kernel.name
         self.schedules[graph] = kernel.schedule
 
@@ -144,7 +144,7 @@ def _candidates(inside: Sequence[Inside]) -> Iterator[Candidate]:
     ours = [one for one in inside if one["rule"]]
     for one in sorted(ours, key=lambda one: (one["cost"] is None, one["cost"] or 0)):
         schedule = described(one["after"]) if one["after"] is not None else ""
-        yield Candidate(one["rule"], one["place"], one["cost"], one["verdict"] == "taken", schedule)
+        yield Candidate(one["rule"], one["location"], one["cost"], one["verdict"] == "taken", schedule)
 
 
 def stopping_guard(graph: UOp, target: str) -> str:
@@ -157,7 +157,7 @@ def stopping_guard(graph: UOp, target: str) -> str:
     answers = [(one, answer) for one in told for answer in one.answers if answer.part == "clause"]
     lines = []
     for one, answer in answers:
-        lines.append(f"    {one.rule} ({one.place}): {answer.message}")
+        lines.append(f"    {one.rule} ({one.location}): {answer.message}")
         lines += [f"      {line}" for line in str(answer.spot).split("\n")[1:] if answer.spot is not None]
         if answer.names:
             lines.append("      with " + ", ".join(f"{name} = {value}" for name, value in answer.names.items()))
@@ -177,9 +177,9 @@ class _Refusals:
             told = question.answered([subject])
             answer = next((one for one in told.answers if one.at and not one.fires), None)
             if answer is not None:
-                yield Refusal(told.rule, told.place, answer.message, answer.spot, answer.names)
+                yield Refusal(told.rule, told.location, answer.message, answer.spot, answer.names)
             elif not told.fires:
-                yield Refusal(told.rule, told.place, told.summary, told.spot)
+                yield Refusal(told.rule, told.location, told.summary, told.spot)
 
 
 __all__ = ["Candidate", "Refusal", "ScheduleExplanation", "ScheduleRecording", "explain_schedule"]

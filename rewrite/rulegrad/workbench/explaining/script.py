@@ -12,9 +12,9 @@ from types import TracebackType
 from rulegrad.compile import forget_kernels
 from rulegrad.engine import watching
 from rulegrad.engine.pass_run import PassRun
+from rulegrad.engine.watching import CompiledKernel
 from rulegrad.errors import ConfigError
 from rulegrad.ir import UOp
-from rulegrad.runtime.kernel import Kernel
 from rulegrad.workbench.explaining.runs import Subject
 
 
@@ -54,7 +54,7 @@ class Recording:
     def failed(self, name: str, target: str | None, graph: UOp, problem: str) -> None:
         pass
 
-    def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
+    def compiled(self, graph: UOp, kernel: CompiledKernel, target: str) -> None:
         pass
 
 

@@ -139,9 +139,9 @@ def watched_program(
     """
     watched = WatchedRuleCompiler(compiler.rules)
     names = [*(fact.name for fact in inside.facts), *(state.name for state in inside.states)]
-    compiler.library.gathered = {name: f"{inside.name}.{name}" for name in names}
+    compiler.library.dataflow = {name: f"{inside.name}.{name}" for name in names}
     alternatives = watched.compile(owner, rule, parameters)
-    compiler.library.gathered = {}
+    compiler.library.dataflow = {}
     assembler = copy(compiler.assembler)
     assembler.functions = [*assembler.functions, CompiledFunction(PROBE, 1 + len(parameters), alternatives)]
     return WatchedProgram(

@@ -105,7 +105,7 @@ def _declaration(source: Source, head: Line, body: list[Line]) -> Iterator[_Join
 
 
 def _entry_kind_in(owner: str) -> str:
-    """The kind of the entries of a declaration that are no rules."""
+    """The kind of the entries of a declaration that are not rules."""
     if owner in _IN_COLUMNS:
         return PROPERTY
     if owner == "table":

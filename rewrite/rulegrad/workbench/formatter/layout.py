@@ -28,7 +28,7 @@ _OPERATORS = {
 }  # fmt: skip
 _STEP = -1  # after the `;` of a step: each stands on a line of its own
 _IN_HEAD = (_ARROW, _STRING, _COLON)
-_LISTS = ("class", "flags", "stages", "has", "dtypes", "flag")  # properties that are names
+_LISTS = ("class", "flags", "levels", "has", "dtypes", "flag")  # properties that are names
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rulegrad.lang import syntax
-from rulegrad.lang.walk import expressions_in, gathering
+from rulegrad.lang.walk import dataflow_rules, expressions_in
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ def _roots(d: syntax.Declaration) -> Iterator[syntax.Expression]:
                 yield case.expression
                 yield from (x for _, x in case.values)
         case syntax.Function() | syntax.Ruleset() | syntax.Pass():
-            for rule in (*d.rules, *gathering(d)):
+            for rule in (*d.rules, *dataflow_rules(d)):
                 yield from _parts(rule)
 
 

@@ -31,7 +31,7 @@ class FunctionTrial:
 
     def _verdict(self, changed: syntax.Declaration) -> Verdict:
         for cases in self._cases:
-            by = next((case.place for case in self._noticing(changed, cases)), "")
+            by = next((case.location for case in self._noticing(changed, cases)), "")
             if by:
                 return Verdict("test", by)
         for (case, _), before, after in zip(self._varied, self._as_written, self._outcomes(changed), strict=True):

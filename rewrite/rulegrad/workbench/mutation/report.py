@@ -23,7 +23,7 @@ class Tried:
     verdict: Verdict
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         span = self.change.span
         return f"{span.file}:{span.line}:{span.column + 1}"
 
@@ -31,7 +31,7 @@ class Tried:
     def plain(self) -> dict[str, Any]:
         """Plain data."""
         change = {"before": self.change.before, "after": self.change.after}
-        return {"rule": self.name, "place": self.place, **change, **dataclasses.asdict(self.verdict)}
+        return {"rule": self.name, "location": self.location, **change, **dataclasses.asdict(self.verdict)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ _BY = {"load": "when loaded", "test": "by test lines", "check": "by check", "pro
 def _survivor(one: Tried, lines: Mapping[str, Sequence[str]]) -> Iterator[str]:
     span, after = one.change.span, one.change.after
     becomes = f"`{one.change.before}` becomes `{after}`" if after else f"`{one.change.before}` is left out"
-    yield f"{one.place}: {one.name}: {becomes}"
+    yield f"{one.location}: {one.name}: {becomes}"
     text = lines.get(span.file, ())
     if span.line <= len(text):
         end = span.end_column if span.line == span.end_line else len(text[span.line - 1])

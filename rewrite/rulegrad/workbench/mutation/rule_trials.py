@@ -93,20 +93,20 @@ class RuleTrial:
         return found if info["fired"] else None
 
     def _noticed(self, programs: Mapping[str, Program], name: str) -> str:
-        """The place of the first line that does not hold; empty where all do."""
+        """The location of the first line that does not hold; empty where all do."""
         results = []
         for line in self._lines:
             case = line.case
             try:
                 found = self._applied(programs[case.test.target], name, line.left[0])
             except RulegradError:
-                return case.place
+                return case.location
             if self.bench.tests.problem(case, line.left, line.right, found):
-                return case.place
+                return case.location
             results.append((line, found))
         of_values = ((line, found) for line, found in results if line.case.test.fires)
         wrong = (line for line, found in of_values if self.bench.wrong_on_values(line.case, line.left[0], found))
-        return next((line.case.place for line in wrong), "")
+        return next((line.case.location for line in wrong), "")
 
     # ---- beside the test lines ----
 

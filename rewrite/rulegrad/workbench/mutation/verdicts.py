@@ -68,7 +68,7 @@ class Bench:
         found = [case for case in self.tests.cases if belongs(case)]
         for case in found:
             if case.number not in self._held and (problem := self.tests.run(case)):
-                message = f"{case.place}: a test line of {case.name} fails before anything is changed: it {problem}"
+                message = f"{case.location}: a test line of {case.name} fails before anything is changed: it {problem}"
                 raise RuleError(message)
             self._held.add(case.number)
         return found

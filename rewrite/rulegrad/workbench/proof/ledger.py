@@ -29,7 +29,7 @@ _MATERIAL = ("ADD", "BUFFER", "CONST", "EXP", "INDEX", "MAX", "MIN", "MUL", "NEG
 #: Changes when what is proved, or how much is tested, does.
 VERSION = 1
 
-_NOT_MEANING = frozenset(("span", "comment", "spelling", "doc", "stages", "interval", "ulp"))
+_NOT_MEANING = frozenset(("span", "comment", "spelling", "doc", "levels", "interval", "ulp"))
 _NOTES = frozenset(("essential", "before", "after"))  # clauses that do not change what is proved
 _NAMED = (syntax.Definition, syntax.Function, syntax.Table, syntax.View, syntax.ClassDeclaration, syntax.Extern)
 

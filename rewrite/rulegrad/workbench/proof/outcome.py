@@ -11,12 +11,12 @@ import numpy as np
 
 from rulegrad._core import UOp
 from rulegrad.errors import RulegradError
+from rulegrad.interpreter.builder import Builder
 from rulegrad.interpreter.elements import InvalidError, Key, Run, has_effects, loop_key, view
 from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.interpreter.evaluators import evaluators
 from rulegrad.interpreter.nodes import LOOPS, STORAGE, extent
 from rulegrad.interpreter.numerics import Array
-from rulegrad.interpreter.planner import Planner
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.workbench.diagnosis.on_mesh import values_on_mesh
 from rulegrad.workbench.proof.shards import MeshMemory
@@ -86,12 +86,12 @@ def _by_arrays(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> 
     arrays = {n: view(dict(memory), n) for n in root.toposort() if n.op in STORAGE}
     found = evaluate(root, arrays, loops).astype(as_dtype(root.dtype).numpy)
     certain: Array | None = None
-    planner = Planner([root], loops, evaluators(), "evaluate")
-    mask = planner.valid_slot(root)
+    builder = Builder([root], loops, evaluators(), "evaluate")
+    mask = builder.valid_slot(root)
     if mask is not None:
-        (valid,) = planner.plan.run(lambda node: arrays[node], [mask])
+        (valid,) = builder.program.run(lambda node: arrays[node], [mask])
         certain = np.broadcast_to(
-            valid.reshape((*valid.shape[: len(loops)], *valid.shape[planner.rank :])), found.shape
+            valid.reshape((*valid.shape[: len(loops)], *valid.shape[builder.rank :])), found.shape
         )
     for node in root.toposort():
         if node.op == "BITCAST" and as_dtype(node.src[0].dtype).is_float and node.src[0].op not in STORAGE:

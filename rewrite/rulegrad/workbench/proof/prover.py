@@ -32,14 +32,14 @@ class Outcome:
     """The outcome of one rule. how: in words; line: a test line that shows what is wrong."""
 
     name: str
-    place: str
+    location: str
     kind: str
     how: str = ""
     line: str = ""
 
     @property
     def file(self) -> str:
-        return self.place.rpartition(":")[0]
+        return self.location.rpartition(":")[0]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Workbench:
         found = [(case, on_values(self.rules.tests, case)) for case in cases]
         for case, outcome in found:
             if outcome.kind == "differ":
-                return _made(entry, "failed", f"its test line {case.place} {outcome.how}")
+                return _made(entry, "failed", f"its test line {case.location} {outcome.how}")
         agree = sum(outcome.kind == "agree" for _, outcome in found)
         return _made(entry, "tested", f"on {agree} test line{'s' * (agree != 1)}") if agree else None
 
@@ -143,7 +143,7 @@ class Workbench:
         for case in cases:
             problem = self.rules.tests.run(case)
             if problem:
-                return _made(entry, "failed", f"its test line {case.place} {problem}")
+                return _made(entry, "failed", f"its test line {case.location} {problem}")
         if not cases:
             return _made(entry, "untested", "a rule of a function, without a test line")
         return _made(entry, "tested", f"a definition, with {len(cases)} test line{'s' * (len(cases) > 1)}")
@@ -197,7 +197,7 @@ class _Proof:
 
 
 def _made(entry: Entry, kind: str, how: str, line: str = "") -> Outcome:
-    return Outcome(entry.name, entry.place, kind, how, line)
+    return Outcome(entry.name, entry.location, kind, how, line)
 
 
 def _why_untested(trial: Trial) -> str:
@@ -247,6 +247,6 @@ def _outcome(number: int) -> Outcome:
 def require_z3() -> None:
     """Raises RuleError where z3 is not installed."""
     try:
-        import z3  # noqa: F401  # late: it is optional
+        import z3  # noqa: F401  # late: z3 is optional
     except ImportError:
         raise RuleError("proving needs z3; install it with: pip install 'rulegrad[prove]'") from None

@@ -20,7 +20,7 @@ def as_text(outcomes: Sequence[Outcome], verbose: bool = False) -> str:
 
 
 def _described(outcome: Outcome) -> Iterator[str]:
-    yield f"{outcome.place}: {outcome.name}: {outcome.kind}: {outcome.how}"
+    yield f"{outcome.location}: {outcome.name}: {outcome.kind}: {outcome.how}"
     if outcome.line:
         yield f"        {outcome.line}"
 

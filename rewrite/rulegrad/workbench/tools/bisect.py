@@ -70,7 +70,7 @@ def _essential(checked: Checked, problem: str) -> tuple[dict[str, Any], str]:
     data: dict[str, Any] = {
         "right": False,
         "rule": found.rules[0] if found.exact else None,
-        "place": found.place,
+        "location": found.location,
         "firing": found.last,
         "pass": found.in_pass,
         "change": f"{found.before.rstrip()}\n->\n{found.after.rstrip()}\n" if found.exact else None,
@@ -88,7 +88,7 @@ def _essential(checked: Checked, problem: str) -> tuple[dict[str, Any], str]:
 
 def _essential_text(found: Blame, change: str) -> str:
     rule = found.rules[0]
-    lines = [f"{found.place}: rule {rule} makes the result wrong, at firing {found.last} of pass {found.in_pass}"]
+    lines = [f"{found.location}: rule {rule} makes the result wrong, at firing {found.last} of pass {found.in_pass}"]
     if found.certain:
         lines[0] += f", by the case {found.cases[0]}"
     elif found.cases:
@@ -112,18 +112,18 @@ def _trials(options: argparse.Namespace) -> Commands | Graphs:
     return Scripts(options.script, options.arguments)
 
 
-def _place(culprit: Culprit, firing: Firing | None) -> str:
+def _location(culprit: Culprit, firing: Firing | None) -> str:
     if firing is not None:
-        return firing.place
+        return firing.location
     facts = engine.rules().get(culprit.rule)
-    return facts.place if facts else "in a file that the program loads"
+    return facts.location if facts else "in a file that the program loads"
 
 
 def _data(culprit: Culprit, firing: Firing | None) -> dict[str, Any]:
     return {
         "right": False,
         "rule": culprit.rule,
-        "place": _place(culprit, firing),
+        "location": _location(culprit, firing),
         "firing": culprit.firing,
         "pass": firing.in_pass if firing else None,
         "change": firing.change if firing else None,
@@ -133,7 +133,8 @@ def _data(culprit: Culprit, firing: Firing | None) -> dict[str, Any]:
 
 
 def _text(culprit: Culprit, firing: Firing | None) -> str:
-    lines = [f"{_place(culprit, firing)}: rule {culprit.rule} makes the result wrong, at its firing {culprit.firing}"]
+    location = _location(culprit, firing)
+    lines = [f"{location}: rule {culprit.rule} makes the result wrong, at its firing {culprit.firing}"]
     if firing is not None:
         lines[0] += f", in pass {firing.in_pass}:"
         lines.append(firing.change.rstrip())

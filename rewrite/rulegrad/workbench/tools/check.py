@@ -130,7 +130,7 @@ def as_data(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> dict[str, Any]
     table = [
         {
             "rule": cost.name,
-            "place": cost.place,
+            "location": cost.location,
             "ways": cost.ways,
             "alternatives": cost.alternatives,
             "choices": cost.choices,

@@ -80,11 +80,11 @@ def draw(
 ) -> tuple[list[Drawn], int]:
     """The mutants of rules, or `most` of them that a seed draws, in their order; and how many there are."""
     mutator = Bench(files).mutator
-    chosen = {(subject.owner, subject.place) for subject in wanted}
+    chosen = {(subject.owner, subject.location) for subject in wanted}
     everything = [
         Drawn(number, place, subject, mutant)
         for number, subject in enumerate(subjects(files))
-        if (subject.owner, subject.place) in chosen
+        if (subject.owner, subject.location) in chosen
         for place, mutant in enumerate(mutator.mutants(subject))
     ]
     if most is None or most >= len(everything):

@@ -68,7 +68,7 @@ def run(
     for entry in wanted:
         known = None if everything else ledger.get(entry.name, texts[entry.name])
         if known is not None:
-            found[entry.name] = Outcome(entry.name, entry.place, known["kind"], known["how"])
+            found[entry.name] = Outcome(entry.name, entry.location, known["kind"], known["how"])
     for outcome in prove(files, [entry for entry in wanted if entry.name not in found], jobs):
         found[outcome.name] = outcome
         if update:

@@ -46,9 +46,9 @@ def _counts_text(counts: Counts, top: int) -> Iterator[str]:
         yield f"{one.name:<28}{one.seconds * 1e3:>10.2f}{one.runs:>8}{one.visited:>11}{one.fired:>9}"
     shown = counts.rules[: top or None]
     yield ""
-    yield f"{'rule':<40}{'ms':>10}{'tried':>9}{'fired':>9}  place"
+    yield f"{'rule':<40}{'ms':>10}{'tried':>9}{'fired':>9}  location"
     for rule in shown:
-        yield f"{rule.name:<40}{rule.seconds * 1e3:>10.2f}{rule.tried:>9}{rule.fired:>9}  {rule.place}"
+        yield f"{rule.name:<40}{rule.seconds * 1e3:>10.2f}{rule.tried:>9}{rule.fired:>9}  {rule.location}"
     rest = len(counts.rules) - len(shown)
     fired = sum(1 for rule in counts.rules if rule.fired)
     yield ""
@@ -62,7 +62,7 @@ def _census_text(found: Census) -> Iterator[str]:
     total = sum(lines for lines, _ in found.files.values())
     yield f"{len(found.files):>3} files{'':<27}{total:>8}{found.rules:>8}"
     yield ""
-    externs = ", ".join(f"{name} ({place})" for name, place in found.externs.items()) or "none"
+    externs = ", ".join(f"{name} ({qualified_name})" for name, qualified_name in found.externs.items()) or "none"
     yield f"externs: {externs}"
     share = f"{found.extern_share:.2%} of {found.fired} firings"
     yield f"firings with an extern in them: {share}; the goal is at most {GOAL:.0%}"

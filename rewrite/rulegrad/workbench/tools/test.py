@@ -51,7 +51,7 @@ def tried(names: Sequence[str], paths: Sequence[Path]) -> Result:
         files = engine.loaded().sources.files
         everything = (*owners(files), *externs(files))
         rules = selected([OwnedRule(owner, rule) for owner, _, rules in everything for rule in rules], names, wanted)
-        chosen = {owned.place for owned in rules}
+        chosen = {owned.location for owned in rules}
         tests = RuleTests(files, hosts=True, only={owned.rule.span.file for owned in rules})
         lines = [case for case in tests.cases if f"{case.rule.span.file}:{case.rule.span.line}" in chosen]
         failed = failing(files, tests, lines)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from rulegrad import __version__, engine
 from rulegrad.errors import GraphError
 from rulegrad.ir import UOp
-from rulegrad.workbench.tracing.provenance import Place
+from rulegrad.workbench.tracing.provenance import Location
 
 if TYPE_CHECKING:
     from rulegrad.workbench.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedKernel, TracedPass
@@ -75,7 +75,7 @@ class _Document:
         self._trace = trace
         self._labels: _Numbered[tuple[str, str, str]] = _Numbered()
         self._shapes: _Numbered[tuple[int, ...] | None] = _Numbered()
-        self._lines: _Numbered[Place] = _Numbered()
+        self._lines: _Numbered[Location] = _Numbered()
         self._rules: _Numbered[tuple[str, str]] = _Numbered()
 
     def build(self, title: str, selection: Selection) -> dict[str, Any]:
@@ -90,10 +90,10 @@ class _Document:
             "passes": passes,
             "kernels": kernels,
             "rules": [
-                {"name": name, "place": place, "text": self._trace.rules[name, place]}
-                for name, place in self._rules.numbers
+                {"name": name, "location": location, "text": self._trace.rules[name, location]}
+                for name, location in self._rules.numbers
             ],
-            "lines": [line_data(place) for place in self._lines.numbers],
+            "lines": [line_data(location) for location in self._lines.numbers],
             "labels": [
                 {"op": op, "attributes": attributes, "dtype": dtype, **_op_facts(op)}
                 for op, attributes, dtype in self._labels.numbers
@@ -129,7 +129,7 @@ class _Document:
         return {
             "kind": one.kind,
             "runs": one.runs,
-            "rule": self._rules((one.rule, one.place)) if one.rule else None,
+            "rule": self._rules((one.rule, one.location)) if one.rule else None,
             "verdict": one.verdict,
             "before": one.before,
             "after": one.after,
@@ -142,7 +142,7 @@ class _Document:
     def _firing(self, step: int | None, firing: TracedFiring) -> dict[str, Any]:
         return {
             "step": step,
-            "rule": self._rules((firing.rule, firing.place)),
+            "rule": self._rules((firing.rule, firing.location)),
             "found": firing.found,
             "before": list(firing.before),
             "after": list(firing.after),
@@ -176,8 +176,8 @@ class _Document:
         line = self._line(self._trace.line_of(number))
         return [self._labels(label(node)), list(self._trace.table.sources[number]), self._shapes(shape), line]
 
-    def _line(self, place: Place | None) -> int | None:
-        return None if place is None else self._lines(place)
+    def _line(self, location: Location | None) -> int | None:
+        return None if location is None else self._lines(location)
 
 
 def label(node: UOp) -> tuple[str, str, str]:
@@ -192,9 +192,9 @@ def _op_facts(op: str) -> dict[str, Any]:
     return {"class": (*classes, "")[0], "commutative": "commutative" in flags}
 
 
-def line_data(place: Place) -> dict[str, Any]:
+def line_data(location: Location) -> dict[str, Any]:
     """A line of the user's program, with its text."""
-    file, line = place
+    file, line = location
     return {"file": _shown(file), "line": line, "text": linecache.getline(file, line).strip()}
 
 

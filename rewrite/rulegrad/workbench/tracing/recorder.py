@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.compile import forget_kernels
 from rulegrad.engine import watching
 from rulegrad.engine.pass_run import PassRun
-from rulegrad.engine.watching import Change, Part, changes_of
+from rulegrad.engine.watching import Change, CompiledKernel, Part, changes_of
 from rulegrad.errors import ConfigError
 from rulegrad.ir import UOp
 from rulegrad.runtime.profile import Profile
@@ -20,7 +20,7 @@ from rulegrad.support import forks
 from rulegrad.workbench.tracing.document import Selection, document
 from rulegrad.workbench.tracing.nodes import Difference, NodeTable, difference
 from rulegrad.workbench.tracing.page import page
-from rulegrad.workbench.tracing.provenance import Place, Provenance
+from rulegrad.workbench.tracing.provenance import Location, Provenance
 from rulegrad.workbench.tracing.rule_text import rule_text
 from rulegrad.workbench.tracing.text import as_text
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rulegrad._core import Inside
-    from rulegrad.runtime.kernel import Kernel
 
 
 #: Candidates of one round of a choose pass that are kept: those of least cost.
@@ -40,12 +39,12 @@ class TracedFiring:
     """A rule that fired. Nodes are numbers of the trace's table."""
 
     rule: str  #: SET.RULE
-    place: str  #: of the rule: file:line
+    location: str  #: of the rule: file:line
     found: int  #: the node before, as the pass found it
     before: tuple[int, ...]
     after: tuple[int, ...]
     difference: Difference
-    line: Place | None  #: the user's
+    line: Location | None  #: the user's
     inside: Traced
 
 
@@ -60,7 +59,7 @@ class TracedInside:
     kind: str
     runs: str  #: the pass or the rule sets that rewrote it
     rule: str  #: of a candidate
-    place: str
+    location: str
     verdict: str
     before: int
     after: int | None  #: None where it failed
@@ -111,10 +110,10 @@ class TracedPass:
 class TracedKernel:
     """A kernel that was made, and the graph that was cut out for it."""
 
-    kernel: Kernel
+    kernel: CompiledKernel
     target: str
     graph: UOp
-    line: Place | None
+    line: Location | None
 
 
 class Trace:
@@ -133,7 +132,7 @@ class Trace:
         self.table = NodeTable()
         self.kernels: list[TracedKernel] = []
         self.profile = Profile()  #: the launches
-        self.rules: dict[tuple[str, str], str] = {}  #: the text of each rule that fired, by its name and place
+        self.rules: dict[tuple[str, str], str] = {}  #: the text of each rule that fired, by its name and location
         self._passes: dict[tuple[str, str | None, str, UOp], TracedPass] = {}
         self._provenance = Provenance(self.table)
         self._lock = forks.lock()
@@ -153,7 +152,7 @@ class Trace:
         places = [k for k, made in enumerate(self.kernels) if made.graph == graph and target in (None, made.target)]
         return places[0] if places else None
 
-    def line_of(self, number: int) -> Place | None:
+    def line_of(self, number: int) -> Location | None:
         """The user's line that a node of the table comes from."""
         return self._provenance.exactly(number)
 
@@ -195,11 +194,11 @@ class Trace:
                 if (other, of, before) == (name, target, graph):
                     one.error = problem
 
-    def _note_rule(self, rule: str, place: str) -> None:
-        if (rule, place) not in self.rules:
-            self.rules[rule, place] = rule_text(place)
+    def _note_rule(self, rule: str, location: str) -> None:
+        if (rule, location) not in self.rules:
+            self.rules[rule, location] = rule_text(location)
 
-    def _inside(self, parts: Sequence[Inside], line: Place | None) -> Traced:
+    def _inside(self, parts: Sequence[Inside], line: Location | None) -> Traced:
         """Of many candidates those of least cost, in the order in which they were examined."""
         judged = [(one["cost"], k) for k, one in enumerate(parts) if one["verdict"] in ("not taken", "no cost")]
         judged.sort(key=lambda item: (item[0] is None, item[0] or 0, item[1]))
@@ -207,16 +206,16 @@ class Trace:
         shown = [one for k, one in enumerate(parts) if k not in left_out]
         return Traced(tuple(self._part(one, line) for one in shown), sum(bool(one["rule"]) for one in parts))
 
-    def _part(self, one: Inside, line: Place | None) -> TracedInside:
+    def _part(self, one: Inside, line: Location | None) -> TracedInside:
         kind, _, runs = one["name"].partition(" ")
         if one["rule"]:
-            self._note_rule(one["rule"], one["place"])
+            self._note_rule(one["rule"], one["location"])
         after = one["after"]
         return TracedInside(
             kind or ("candidate" if one["rule"] else "graph"),
             runs.removeprefix("rules "),
             one["rule"],
-            one["place"],
+            one["location"],
             one["verdict"],
             self.table.number(one["before"]),
             None if after is None else self.table.number(after),
@@ -226,8 +225,8 @@ class Trace:
             one["omitted"],
         )
 
-    def _firing(self, change: Change, outer: Place | None = None) -> TracedFiring:
-        self._note_rule(change.rule, change.place)
+    def _firing(self, change: Change, outer: Location | None = None) -> TracedFiring:
+        self._note_rule(change.rule, change.location)
         found = self.table.number(change.found)
         before = tuple(self.table.number(node) for node in change.before)
         first_new = len(self.table.nodes)
@@ -239,9 +238,9 @@ class Trace:
         if line is not None:
             self._provenance.made((*before[:1], *changed.added, *range(first_new, len(self.table.nodes))), line)
         inside = self._inside(change.inside, line)
-        return TracedFiring(change.rule, change.place, found, before, after, changed, line, inside)
+        return TracedFiring(change.rule, change.location, found, before, after, changed, line, inside)
 
-    def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
+    def compiled(self, graph: UOp, kernel: CompiledKernel, target: str) -> None:
         """A kernel was made."""
         with self._lock:
             line = self._provenance.of(self.table.number(graph))

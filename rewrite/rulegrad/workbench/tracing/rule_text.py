@@ -5,9 +5,9 @@ from __future__ import annotations
 from rulegrad import engine
 
 
-def rule_text(place: str) -> str:
+def rule_text(location: str) -> str:
     """The rule at `file:line`: its comment, its line and its clauses, without test lines. "" where there is none."""
-    path, _, number = place.rpartition(":")
+    path, _, number = location.rpartition(":")
     text = next((text for name, text in engine.loaded().sources.texts if name == path), "")
     lines = text.split("\n")
     if not number.isdecimal() or not 0 < int(number) <= len(lines):

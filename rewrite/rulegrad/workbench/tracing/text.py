@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rulegrad.workbench.tracing.document import Selection, label, line_data
-from rulegrad.workbench.tracing.provenance import Place
+from rulegrad.workbench.tracing.provenance import Location
 
 if TYPE_CHECKING:
     from rulegrad.workbench.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedPass
@@ -85,8 +85,8 @@ class _Text:
             cost = "no cost" if one.cost is None else f"{one.cost:g}"
             verdict = "failed" if one.verdict == "failed" else f"{cost}, taken" if one.verdict == "taken" else cost
             style = {"taken": "added", "failed": "removed"}.get(one.verdict, "")
-            place = self._style("faint", one.place)
-            yield f"{margin}  {self._style(style, verdict)}: {one.rule}  {place}  {self._became(one)}"
+            location = self._style("faint", one.location)
+            yield f"{margin}  {self._style(style, verdict)}: {one.rule}  {location}  {self._became(one)}"
             if one.verdict == "failed":
                 yield from self._below(one, margin + "    ")
         if inside.examined > len(judged[:MOST_SHOWN]):
@@ -108,7 +108,7 @@ class _Text:
                     yield self._style("faint", f"{margin}… {_count(left_out, 'firing')} more")
                 continue
             before, after = (", ".join(map(self._name, numbers)) for numbers in (firing.before, firing.after))
-            yield f"{margin}{firing.rule}  {self._style('faint', firing.place)}  {before} -> {after}"
+            yield f"{margin}{firing.rule}  {self._style('faint', firing.location)}  {before} -> {after}"
             yield from (
                 f"{margin}  - {self._node(number)}" for number in firing.before if not self._is_constant(number)
             )
@@ -120,9 +120,9 @@ class _Text:
         return f"{self._name(one.before)} -> {'nothing' if one.after is None else self._name(one.after)}"
 
     def _firing(self, step: str, firing: TracedFiring) -> Iterator[str]:
-        place = self._style("faint", firing.place)
-        yield f"    {step}{self._style('strong', firing.rule)}  {place}{self._user(firing.line)}"
-        for text in self._trace.rules[firing.rule, firing.place].split("\n"):
+        location = self._style("faint", firing.location)
+        yield f"    {step}{self._style('strong', firing.rule)}  {location}{self._user(firing.line)}"
+        for text in self._trace.rules[firing.rule, firing.location].split("\n"):
             yield self._style("faint", f"        {text}".rstrip())
         for number in self._around(firing):
             yield f"        {self._node(number)}"
@@ -161,10 +161,10 @@ class _Text:
         sources = ", ".join(map(self._name, self._table.sources[number]))
         return f"%{number} = {self._table.nodes[number].describe()}({sources})"
 
-    def _user(self, place: Place | None) -> str:
-        if place is None:
+    def _user(self, location: Location | None) -> str:
+        if location is None:
             return ""
-        line = line_data(place)
+        line = line_data(location)
         return "  " + self._style("user", f"{line['file']}:{line['line']}") + f"  {line['text']}".rstrip()
 
     def _sources(self) -> Iterator[str]:

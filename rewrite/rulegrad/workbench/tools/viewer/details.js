@@ -28,7 +28,7 @@ class Details {
     return section("",
       make("h2", "", firing.part ? rule.name : `#${firing.step} ${rule.name}`),
       make("p", "faint", firing.part ? this.place(firing) : `${pass.name}, firing ${pass.firings.indexOf(firing) + 1} of ${pass.fired}${where ? " · " + where : ""}`),
-      make("p", "place", rule.place),
+      make("p", "location", rule.location),
       colored(rule.text, RULE_TOKENS, "rule"),
       this.line(firing.line),
       this.difference(firing),
@@ -105,7 +105,7 @@ class Details {
 
   line(index) {
     const line = this.model.line(index);
-    return line && make("div", "user", "", make("span", "place", `${line.file}:${line.line}`), make("code", "", line.text));
+    return line && make("div", "user", "", make("span", "location", `${line.file}:${line.line}`), make("code", "", line.text));
   }
 
   pass(pass) {
@@ -114,7 +114,7 @@ class Details {
     const rules = make("div", "counts");
     for (const [rule, count] of [...counts].sort((a, b) => b[1] - a[1])) {
       const row = make("a", "count", "", make("b", "", String(count)), make("span", "", this.model.data.rules[rule].name));
-      row.title = this.model.data.rules[rule].place;
+      row.title = this.model.data.rules[rule].location;
       row.addEventListener("click", () => this.viewer.choose(pass.firings.find((firing) => firing.rule === rule)));
       rules.append(row);
     }

@@ -5,7 +5,7 @@ const MOST_RESULTS = 1000;
 class Search {
   constructor(model) {
     this.model = model;
-    this.rules = model.data.rules.map((rule) => `${rule.name} ${rule.place}\n${rule.text}`.toLowerCase());
+    this.rules = model.data.rules.map((rule) => `${rule.name} ${rule.location}\n${rule.text}`.toLowerCase());
     this.lines = model.data.lines.map((line) => `${line.file}:${line.line} ${line.text}`.toLowerCase());
     this.labels = model.data.labels.map((label) => `${label.op}[${label.attributes}]:${label.dtype}`.toLowerCase());
   }

@@ -5,33 +5,33 @@ from __future__ import annotations
 from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS
 from rulegrad.lang.checker.expressions import GUARD, ExpressionChecker
-from rulegrad.lang.checker.rules import check_gathering
+from rulegrad.lang.checker.rules import check_dataflow_rule
 from rulegrad.lang.checker.scope import Scope
 from rulegrad.lang.checker.world import World, first_declared
 
 
-def check_gathered(world: World, declaration: syntax.Pass) -> None:
-    """Facts, states and sends of a pass; afterwards their names can be called, until `world.gathered` is cleared."""
+def check_dataflow(world: World, declaration: syntax.Pass) -> None:
+    """Facts, states and sends of a pass; afterwards their names can be called, until `world.dataflow` is cleared."""
     for fact in declaration.facts:
         _check_fact(world, declaration, fact)
     for state in declaration.states:
         ExpressionChecker(world, Scope(), GUARD).check(state.initial)
-        if state.name in world.gathered:
+        if state.name in world.dataflow:
             _twice(world, state.name, state.span, [s.span for s in declaration.states if s.name == state.name])
         _check_name(world, state.name, state.span)
-        world.gathered[state.name] = 1
+        world.dataflow[state.name] = 1
     for send in declaration.sends:
         _check_send(world, declaration, send)
-        check_gathering(world, send.rule, "send")
+        check_dataflow_rule(world, send.rule, "send")
 
 
 def _check_fact(world: World, declaration: syntax.Pass, fact: syntax.Fact) -> None:
     """Lines of one fact have as many keys and the same merge. A fact sees those above it."""
     first = next(f for f in declaration.facts if f.name == fact.name)
-    check_gathering(world, fact.rule, "fact")
+    check_dataflow_rule(world, fact.rule, "fact")
     if first is fact:
         _check_name(world, fact.name, fact.span)
-        world.gathered[fact.name] = len(fact.keys)
+        world.dataflow[fact.name] = len(fact.keys)
     elif (len(first.keys), first.merge) != (len(fact.keys), fact.merge):
         message = f"the lines of the fact `{fact.name}` differ in their keys or in how they are merged"
         world.report("duplicate-declaration", message, fact.span, notes=first_declared(first.span))

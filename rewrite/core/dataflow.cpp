@@ -1,12 +1,12 @@
-#include "gather.hpp"
+#include "dataflow.hpp"
 
 #include <algorithm>
 
 namespace rulegrad {
 
-size_t Gathered::Hash::operator()(const Value& v) const { return v.tag == Tag::Node ? reinterpret_cast<uintptr_t>(v.n) : hash_value(v); }
+size_t DataflowValues::Hash::operator()(const Value& v) const { return v.tag == Tag::Node ? reinterpret_cast<uintptr_t>(v.n) : hash_value(v); }
 
-void Gathered::include(Entry& e, const Value& value) {
+void DataflowValues::include(Entry& e, const Value& value) {
   constexpr size_t kFew = 16;  // that are compared one by one
   if (e.items.size() < kFew) {
     if (std::any_of(e.items.begin(), e.items.end(), [&](const Value& known) { return Same()(known, value); })) return;
@@ -17,13 +17,13 @@ void Gathered::include(Entry& e, const Value& value) {
   e.items.push_back(value);
 }
 
-void Gathered::join(Entry& e, const Value& value) {
-  auto wrong = [&](const char* kind) { return RewriteError("`" + what_.name->text + "` joins " + kind + ", not " + show(value)); };
+void DataflowValues::join(Entry& e, const Value& value) {
+  auto wrong = [&](const char* kind) { return RewriteError("`" + dataflow_.name->text + "` joins " + kind + ", not " + show(value)); };
   machine_.budget = Machine::kBudget;
-  switch (what_.merge) {
+  switch (dataflow_.merge) {
     case Merge::Min:
     case Merge::Max: {
-      const bool least = what_.merge == Merge::Min;
+      const bool least = dataflow_.merge == Merge::Min;
       Value below;
       if (!machine_.binary(B_CMPLT, false, least ? value : e.value, least ? e.value : value, below) || below.tag != Tag::Bool) throw wrong("numbers");
       if (below.b) e.value = value;
@@ -38,7 +38,7 @@ void Gathered::join(Entry& e, const Value& value) {
     case Merge::Any:
     case Merge::Every:
       if (value.tag != Tag::Bool || e.value.tag != Tag::Bool) throw wrong("true and false");
-      e.value.b = what_.merge == Merge::Any ? e.value.b || value.b : e.value.b && value.b;
+      e.value.b = dataflow_.merge == Merge::Any ? e.value.b || value.b : e.value.b && value.b;
       break;
     case Merge::Union:
       if (value.tag != Tag::Seq) throw wrong("sequences");
@@ -52,28 +52,29 @@ void Gathered::join(Entry& e, const Value& value) {
   }
 }
 
-void Gathered::add(const CallKey& key, const Value& value) {
+void DataflowValues::add(const CallKey& key, const Value& value) {
   auto [found, first] = entries_.try_emplace(key);
   Entry& e = found->second;
   if (first) {
     order_.push_back(key);
-    e.value = what_.merge == Merge::Number ? Value::integer(Int(order_.size() - 1)) : what_.merge == Merge::Count ? Value::integer(0) : value;
-    if (what_.merge == Merge::First || what_.merge == Merge::Sum || what_.merge == Merge::Number) return;
+    e.value = dataflow_.merge == Merge::Number ? Value::integer(Int(order_.size() - 1)) : dataflow_.merge == Merge::Count ? Value::integer(0) : value;
+    if (dataflow_.merge == Merge::First || dataflow_.merge == Merge::Sum || dataflow_.merge == Merge::Number) return;
   }
   join(e, value);
 }
 
-bool Gathered::find(const CallKey& key, Value& value) {
+bool DataflowValues::find(const CallKey& key, Value& value) {
   auto found = entries_.find(key);
   if (found == entries_.end()) return false;
   Entry& e = found->second;
-  const bool sequence = what_.merge == Merge::All || what_.merge == Merge::Union;
+  const bool sequence = dataflow_.merge == Merge::All || dataflow_.merge == Merge::Union;
   value = sequence ? machine_.persistent(Value::seq(e.items.data(), uint32_t(e.items.size()))) : e.value;
-  if (value.tag == Tag::Seq && value.q.depth > kDeepest) throw RewriteError("`" + what_.name->text + "` holds sequences that are nested too deeply");
+  if (value.tag == Tag::Seq && value.q.depth > kDeepest)
+    throw RewriteError("`" + dataflow_.name->text + "` holds sequences that are nested too deeply");
   return true;
 }
 
-void Gathered::publish() {
+void DataflowValues::publish() {
   for (const CallKey& key : order_) {
     Value value;
     find(key, value);

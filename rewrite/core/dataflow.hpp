@@ -1,4 +1,4 @@
-// Values that are gathered under keys, and joined as they come: the facts of collect passes, the states of flow passes.
+// Values by key, joined as they come: the facts of collect passes, the states of flow passes.
 #pragma once
 #include <unordered_set>
 
@@ -6,13 +6,13 @@
 
 namespace rulegrad {
 
-class Gathered {
+class DataflowValues {
  public:
-  Gathered(Machine& machine, const Gathering& what) : machine_(machine), what_(what) {}
+  DataflowValues(Machine& machine, const Dataflow& dataflow) : machine_(machine), dataflow_(dataflow) {}
 
   // Throws RewriteError where the value is not of the kind that is joined.
   void add(const CallKey& key, const Value& value);
-  // The merged value of a key; false when nothing was gathered for it.
+  // The merged value of a key; false when there is none.
   bool find(const CallKey& key, Value& value);
   // Makes all of it known to the machine, as results of the fact.
   void publish();
@@ -34,7 +34,7 @@ class Gathered {
   void include(Entry& e, const Value& value);
 
   Machine& machine_;
-  const Gathering& what_;
+  const Dataflow& dataflow_;
   std::unordered_map<CallKey, Entry, CallHash> entries_;
   std::vector<CallKey> order_;
 };

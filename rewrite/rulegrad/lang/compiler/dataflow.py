@@ -1,28 +1,28 @@
-"""Facts of collect passes and states of flow passes: functions without rules, whose values the engine gathers."""
+"""Facts of collect passes and states of flow passes: functions without rules, whose values the engine computes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.assembler import CompiledFunction, CompiledGathering, DtypeName, OpName
+from rulegrad.lang.compiler.assembler import CompiledDataflow, CompiledFunction, DtypeName, OpName
 from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.compiler.scope import problem
 
 MERGES = ("first", "min", "max", "sum", "count", "all", "number", "any", "every", "union", "")
 
 
-def compile_gatherings(rules: RuleCompiler, declaration: syntax.Pass) -> list[CompiledGathering]:
-    """Compiles a pass's facts and states; rules that are compiled until `library.gathered` is cleared can call them."""
+def compile_dataflow(rules: RuleCompiler, declaration: syntax.Pass) -> list[CompiledDataflow]:
+    """Compiles a pass's facts and states; rules that are compiled until `library.dataflow` is cleared can call them."""
     assembler, library = rules.assembler, rules.library
-    found: dict[str, CompiledGathering] = {}
+    found: dict[str, CompiledDataflow] = {}
 
     def declare(name: str, keys: int, merge: str, initial: Any) -> None:
         full = f"{declaration.name}.{name}"
         number = len(assembler.functions)
         assembler.functions.append(CompiledFunction(full, keys))
-        found[name] = CompiledGathering(name, number, MERGES.index(merge), initial, [])
-        library.gathered = {**library.gathered, name: full}
+        found[name] = CompiledDataflow(name, number, MERGES.index(merge), initial, [])
+        library.dataflow = {**library.dataflow, name: full}
 
     for fact in declaration.facts:
         if fact.name not in found:

@@ -34,7 +34,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Plan:
+class ArrayProgram:
     """The steps of a graph. Value slots are filled by constants, storage, loop counters, and steps."""
 
     extents: list[int]  # of each loop; a loop's number is its array axis

@@ -20,7 +20,7 @@ _frames: dict[
 ] = {}  # by the address of the code, which is kept, and the place in it
 
 
-def user_place() -> tuple[str, int] | None:
+def user_location() -> tuple[str, int] | None:
     """The file and line of the innermost frame outside rulegrad; None when there is none."""
     frame = sys._getframe(1)
     # `contextlib` stands between a function of ours and its caller where a context manager decorates it.
@@ -61,12 +61,12 @@ def user_stack() -> Stack:
     return tuple(found)
 
 
-def shown(place: tuple[str, int] | Frame | None) -> str:
+def shown(location: tuple[str, int] | Frame | None) -> str:
     """`file.py:12`; "" for None."""
-    return f"{os.path.basename(place[0])}:{place[1]}" if place else ""
+    return f"{os.path.basename(location[0])}:{location[1]}" if location else ""
 
 
 def user_line() -> str:
     """The user's line as a message adds it, ` (file.py:12)`; "" when there is none."""
-    place = shown(user_place())
-    return f" ({place})" if place else ""
+    location = shown(user_location())
+    return f" ({location})" if location else ""

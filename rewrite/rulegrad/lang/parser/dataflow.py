@@ -16,7 +16,7 @@ WITHOUT_VALUE = ("count", "number")
 JOINS = ("first", "min", "max", "sum", "any", "every", "union")
 
 
-def gather_line(
+def dataflow_line(
     source: Source, direction: str, line: Line, deeper: list[Line]
 ) -> syntax.Fact | syntax.State | syntax.Send | None:
     """A `fact`, `state` or `send` line and its clauses; None when it cannot be read."""
@@ -76,8 +76,8 @@ def _fact_head(cursor: Cursor) -> syntax.Fact:
     cursor.expect(":", "a fact is written `fact NAME(KEYS) = VALUE MERGE: PATTERN`")
     pattern = parse_pattern(cursor)
     span = cursor.span_from(first)
-    gathered = (*keys, value if value is not None else syntax.Literal(span, None))
-    template = syntax.Compute(span, syntax.Sequence(span, gathered))
+    items = (*keys, value if value is not None else syntax.Literal(span, None))
+    template = syntax.Compute(span, syntax.Sequence(span, items))
     rule = syntax.Rule(name.text, generics, pattern, template, (), (), span)
     return syntax.Fact(name.text, keys, value, merge.text, rule, span)
 

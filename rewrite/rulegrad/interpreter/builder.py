@@ -1,4 +1,4 @@
-"""Making plans: from a graph to steps on arrays, one array axis for each RANGE."""
+"""Making array programs: from a graph to steps on arrays, one array axis for each RANGE."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from rulegrad.errors import DeviceError
 from rulegrad.interpreter import along_axis, movement
+from rulegrad.interpreter.array_program import ArrayProgram, Step
 from rulegrad.interpreter.evaluators import Evaluators
 from rulegrad.interpreter.gather import read, write
 from rulegrad.interpreter.nodes import LOOPS, extent, is_identity
 from rulegrad.interpreter.numerics import Array, polygamma
-from rulegrad.interpreter.plan import Plan, Step
 from rulegrad.interpreter.products import sum_of_products
 from rulegrad.ir.dtype import as_dtype
 
@@ -27,8 +27,8 @@ _PLACED = ("COPY", "REDISTRIBUTE", "AFTER")
 _NO_VALUE = ("END", "GROUP", "SEGMENTS", "SINK", "BARRIER", "STORE", "UPDATE")
 
 
-class Planner:
-    """Builds the plan of one graph, or of the stores of a kernel that share their loops.
+class Builder:
+    """Builds the program of one graph, or of the stores of a kernel that share their loops.
 
     `loops` are the RANGE nodes that are open in the roots, in the order of the array axes wanted.
     Raises DeviceError for a graph that cannot be interpreted.
@@ -48,14 +48,14 @@ class Planner:
         # A graph that says what comes after a store has its stores in their places, any other at the end.
         self._stores_wait = not any(node.op == "AFTER" for node in nodes)
         parallel = itertools.takewhile(lambda loop: loop.attrs.get("kind") != "serial", loops)
-        self.plan = Plan([extent(loop) for loop in self._axes], len(list(parallel)))
+        self.program = ArrayProgram([extent(loop) for loop in self._axes], len(list(parallel)))
         self._rank = len(self._axes)
         for node in nodes:
             self._emit(node)
         self._finish_stores()
 
     def slot(self, node: UOp) -> int:
-        """Where the plan leaves the value of a root."""
+        """Where the program leaves the value of a root."""
         return self._slot[node]
 
     def valid_slot(self, node: UOp) -> int | None:
@@ -71,20 +71,20 @@ class Planner:
 
     def _new_slot(self, loops: Iterable[int] = ()) -> int:
         self._slot_loops.append(frozenset(loops))
-        self.plan.slots += 1
-        return self.plan.slots - 1
+        self.program.slots += 1
+        return self.program.slots - 1
 
     def _add(
         self, function: Callable[..., Any], inputs: Sequence[int], elements: int, closed: Iterable[int] = ()
     ) -> int:
         loops = frozenset[int]().union(*(self._slot_loops[slot] for slot in inputs)) - frozenset(closed)
         output = self._new_slot(loops)
-        self.plan.steps.append(Step(function, tuple(inputs), output, loops, elements))
+        self.program.steps.append(Step(function, tuple(inputs), output, loops, elements))
         return output
 
     def _constant(self, value: Any, dtype: Any) -> int:
         slot = self._new_slot()
-        self.plan.constants.append((slot, np.asarray(value).astype(dtype).reshape((1,) * self._rank)))
+        self.program.constants.append((slot, np.asarray(value).astype(dtype).reshape((1,) * self._rank)))
         return slot
 
     def _emit(self, node: UOp) -> None:
@@ -112,7 +112,7 @@ class Planner:
     def _arange(self, node: UOp) -> None:
         values = np.arange(node.attrs["extent"]).astype(as_dtype(node.dtype).numpy)
         self._slot[node] = self._new_slot()
-        self.plan.constants.append((self._slot[node], values.reshape((1,) * self._rank + values.shape)))
+        self.program.constants.append((self._slot[node], values.reshape((1,) * self._rank + values.shape)))
 
     def _const(self, node: UOp) -> None:
         self._slot[node] = self._constant(node.attrs["value"], as_dtype(node.dtype).numpy)
@@ -123,14 +123,14 @@ class Planner:
 
     def _loop(self, node: UOp) -> None:
         slot = self._new_slot([self._axes[node]])
-        self.plan.counters.append((slot, self._axes[node]))
+        self.program.counters.append((slot, self._axes[node]))
         self._slot[node] = slot
 
     def _storage(self, node: UOp) -> None:
         if node.attrs.get("space", "global") != "global":
             raise DeviceError(f"{self._what}: the interpreter has no {node.attrs['space']} memory")
         self._slot[node] = self._new_slot()
-        self.plan.storage.append((self._slot[node], node))
+        self.program.storage.append((self._slot[node], node))
 
     # ---- one element from one element ----
 
@@ -177,7 +177,7 @@ class Planner:
 
             elements = math.prod(node.shape)
             if not self._is_matrix_product(factors, loops):  # then the product is made in full
-                elements = math.prod((*source.shape, *(self.plan.extents[loop] for loop in loops)))
+                elements = math.prod((*source.shape, *(self.program.extents[loop] for loop in loops)))
             self._slot[node] = self._add(sum_products, factors, elements, loops)
         else:
             slot = self._slot[source]
@@ -201,7 +201,7 @@ class Planner:
             return table.reduce("ADD", dtype, spread(multiply(exp(subtract(s, largest)), v)), axes)
 
         slots = [self._slot[source] for source in node.src[:2]]
-        elements = math.prod(self.plan.extents[loop] for loop in loops)
+        elements = math.prod(self.program.extents[loop] for loop in loops)
         self._slot[node] = self._add(sums, slots, elements, loops)
 
     def _is_matrix_product(self, factors: list[int], summed: list[int]) -> bool:
@@ -211,7 +211,7 @@ class Planner:
 
     def _spreader(self, loops: list[int]) -> Callable[[Array], Array]:
         """Gives an array its full size along the reduced loops: it may not vary along all of them."""
-        extents = {loop: self.plan.extents[loop] for loop in loops}
+        extents = {loop: self.program.extents[loop] for loop in loops}
 
         def spread(array: Array) -> Array:
             shape = tuple(extents.get(axis, size) for axis, size in enumerate(array.shape))
@@ -399,31 +399,31 @@ class Planner:
         self._slot[node] = self._add(lambda *parts: np.stack(np.broadcast_arrays(*parts), axis=-1), slots, len(slots))
 
 
-_METHODS: dict[str, Callable[[Planner, Any], None]] = {
-    "ARANGE": Planner._arange,
-    "CONST": Planner._const,
-    "INVALID": Planner._invalid,
-    "RANGE": Planner._loop,
-    "SPECIAL": Planner._loop,
-    "BUFFER": Planner._storage,
-    "PARAM": Planner._storage,
-    "REDUCE": Planner._reduce,
-    "POLYGAMMA": Planner._polygamma,
-    "EXPSUM": Planner._exponential_sum,
-    "INDEX": Planner._index,
-    "LOAD": Planner._load,
-    "STORE": Planner._store,
-    "STACK": Planner._stack,
-    "BATCHED": Planner._batched,
-    "GATHER": Planner._gather,
-    "SCATTER": Planner._scatter,
-    "ROLL": Planner._roll,
-    "CONCAT": Planner._concat,
-    "FOLD": Planner._fold,
-    "SCAN": Planner._scan,
-    "RECURRENCE": Planner._recurrence,
-    "CUMCOUNT": Planner._cumcount,
-    "UPDATE": Planner._update,
+_METHODS: dict[str, Callable[[Builder, Any], None]] = {
+    "ARANGE": Builder._arange,
+    "CONST": Builder._const,
+    "INVALID": Builder._invalid,
+    "RANGE": Builder._loop,
+    "SPECIAL": Builder._loop,
+    "BUFFER": Builder._storage,
+    "PARAM": Builder._storage,
+    "REDUCE": Builder._reduce,
+    "POLYGAMMA": Builder._polygamma,
+    "EXPSUM": Builder._exponential_sum,
+    "INDEX": Builder._index,
+    "LOAD": Builder._load,
+    "STORE": Builder._store,
+    "STACK": Builder._stack,
+    "BATCHED": Builder._batched,
+    "GATHER": Builder._gather,
+    "SCATTER": Builder._scatter,
+    "ROLL": Builder._roll,
+    "CONCAT": Builder._concat,
+    "FOLD": Builder._fold,
+    "SCAN": Builder._scan,
+    "RECURRENCE": Builder._recurrence,
+    "CUMCOUNT": Builder._cumcount,
+    "UPDATE": Builder._update,
 }
 
 
