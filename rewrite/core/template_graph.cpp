@@ -21,6 +21,8 @@ using Terms = std::vector<std::pair<std::vector<uint32_t>, int64_t>>;
 using Hole = std::tuple<std::string, int64_t, Terms>;
 // A node that is like it but for what varies, the places of its sources, the numbers of the constant and of the buffer that it is, or -1.
 using Given = std::tuple<Handle, std::vector<uint32_t>, int64_t, int64_t, std::vector<Hole>>;
+// A size that is a rounded quotient: its number, what is divided, of sizes with lower numbers, and the divisor.
+using Quotient = std::tuple<uint32_t, Terms, int64_t>;
 
 Int value_of(const Terms& formula, const std::vector<std::optional<int64_t>>& sizes) {
   Int total = 0;
@@ -40,8 +42,9 @@ std::optional<uint32_t> only_size(const Terms& formula) {
 
 class TemplateGraph {
  public:
-  TemplateGraph(const std::vector<Given>& nodes, std::vector<uint32_t> roots, uint32_t sizes, uint32_t scalars, uint32_t buffers)
-      : roots_(std::move(roots)), sizes_(sizes), scalars_(scalars), buffers_(buffers) {
+  TemplateGraph(const std::vector<Given>& nodes, std::vector<uint32_t> roots, uint32_t sizes, uint32_t scalars, uint32_t buffers,
+                std::vector<Quotient> quotients)
+      : roots_(std::move(roots)), sizes_(sizes), scalars_(scalars), buffers_(buffers), quotients_(std::move(quotients)) {
     for (const auto& [like, src, scalar, buffer, holes] : nodes) {
       Place place{like.ref, src, scalar, buffer, {}};
       const std::vector<AttributeInfo>& attributes = op_info(like.ref.n->op).attributes;
@@ -100,6 +103,8 @@ class TemplateGraph {
       if (like->op != n->op || like->dtype != n->dtype || like->nsrc != n->nsrc || !attributes_match(place, n, found)) return false;
       for (uint32_t k = 0; k < n->nsrc; k++) stack.emplace_back(place.src[k], n->src[k]);
     }
+    for (const auto& quotient : quotients_)
+      if (!put_quotient(quotient, found.sizes)) return false;
     for (const auto& size : found.sizes)
       if (!size) return false;
     for (const auto& [formula, size] : found.checks)
@@ -107,6 +112,19 @@ class TemplateGraph {
     std::vector<int64_t> ids = found.buffers;
     std::sort(ids.begin(), ids.end());
     return std::adjacent_find(ids.begin(), ids.end()) == ids.end();
+  }
+
+  static bool put_quotient(const Quotient& quotient, std::vector<std::optional<int64_t>>& sizes) {
+    const auto& [number, formula, divisor] = quotient;
+    for (const auto& [names, factor] : formula)
+      for (uint32_t name : names)
+        if (!sizes[name]) return false;
+    const Int whole = value_of(formula, sizes);
+    if (whole < 0 || whole > INT64_MAX) return false;
+    const int64_t size = int64_t(whole) / divisor;
+    if (sizes[number] && *sizes[number] != size) return false;
+    sizes[number] = size;
+    return true;
   }
 
   static bool attributes_match(const Place& place, const Node* n, Match& found) {
@@ -161,14 +179,15 @@ class TemplateGraph {
   std::vector<Place> places_;
   std::vector<uint32_t> roots_;
   uint32_t sizes_, scalars_, buffers_;
+  std::vector<Quotient> quotients_;
 };
 
 }  // namespace
 
 void define_template_graph(nb::module_& m) {
   nb::class_<TemplateGraph>(m, "TemplateGraph", "Graphs with formulas of sizes in the place of sizes.")
-      .def(nb::init<const std::vector<Given>&, std::vector<uint32_t>, uint32_t, uint32_t, uint32_t>(), nb::arg("nodes"), nb::arg("roots"),
-           nb::arg("sizes"), nb::arg("scalars"), nb::arg("buffers"))
+      .def(nb::init<const std::vector<Given>&, std::vector<uint32_t>, uint32_t, uint32_t, uint32_t, std::vector<Quotient>>(),
+           nb::arg("nodes"), nb::arg("roots"), nb::arg("sizes"), nb::arg("scalars"), nb::arg("buffers"), nb::arg("quotients"))
       .def("match", &TemplateGraph::match, nb::arg("roots"), nb::arg("given_sizes").none(),
            "The sizes, constants and ids of buffers with which it is these graphs; None where it is with none.");
 }

@@ -606,9 +606,11 @@ class TemplateGraph:
         sizes: int,
         scalars: int,
         buffers: int,
+        quotients: Sequence[tuple[int, tuple[tuple[tuple[int, ...], int], ...], int]],
     ) -> None:
         """nodes: one like it, the places of its sources, the numbers of the constant and of the buffer that it is, or
         -1; of each size that varies the attribute, the place in it, -1 where it is a number, and the formula.
+        quotients: the numbers of sizes that are rounded quotients, the formulas of what is divided, the divisors.
         """
     def match(
         self, roots: Sequence[UOp], given_sizes: Sequence[int] | None

@@ -136,7 +136,7 @@ class DynamicFunction(JitFunction[P, R]):
         for other in reversed(self._seen.get(key, ())):
             pairs = list(zip(_free(other), _free(values), strict=True))
             varying = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
-            by_variable, by_pair = explained(varying)
+            by_variable, by_pair, _ = explained(varying)
             if by_variable and len(by_variable) <= MOST_VARIABLES:
                 variables = [
                     Variable(name, LEAST, max(_LARGE, 8 * max(pair)))

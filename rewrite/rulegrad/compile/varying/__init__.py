@@ -202,15 +202,16 @@ def _kind_of(uops: Sequence[UOp], buffers: Sequence[Buffer], device: str) -> tup
 
 def _templates(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> list[Template]:
     """The templates of a graph with those that were seen before, those of the fewest sizes first."""
-    found: list[tuple[bool, int, int, Template]] = []
-    for steps, known in itertools.product((False, True), reversed(seen)):
+    found: list[tuple[int, int, int, Template]] = []
+    ways = ((False, False), (True, False), (False, True))
+    for (way, (steps, rounded)), known in itertools.product(enumerate(ways), reversed(seen)):
         try:
-            template = generalised(known, uops, steps)
+            template = generalised(known, uops, steps, rounded)
         except DifferentError as error:
             _refused(error)
             continue
         if template.examples or template.scalars:
-            found.append((steps, len(template.examples), len(found), template))
+            found.append((way, len(template.examples), len(found), template))
     return [template for *_, template in sorted(found, key=lambda one: one[:3])]
 
 

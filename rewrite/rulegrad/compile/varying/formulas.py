@@ -18,6 +18,7 @@ Monomial = tuple[int, ...]  # the variables that are multiplied, in order
 Formula = tuple[tuple[Monomial, int], ...]
 
 _MOST_DEGREE: Final = 3  # of one variable: the voxels of a cube
+_FIELD: Final = 2**61 - 1  # a prime: numbers that depend on each other do so modulo it
 #: Sizes at which a template is compiled, for each variable: primes, so that no size is equal to another or divides it
 #: unless it does so at all sizes. Smaller ones where a size cannot be as large.
 GENERIC: Final = (
@@ -39,6 +40,17 @@ def value_of(formula: Formula, sizes: Sequence[int]) -> int:
     73
     """
     return sum(factor * math.prod([sizes[v] for v in variables]) for variables, factor in formula)
+
+
+def plus(formula: Formula, constant: int) -> Formula:
+    """A formula and a constant.
+
+    >>> plus((((), 3), ((0,), 2)), -1)
+    (((), 2), ((0,), 2))
+    """
+    constant += sum(factor for names, factor in formula if not names)
+    terms = tuple(term for term in formula if term[0])
+    return (((), constant), *terms) if constant else terms
 
 
 def monomials_of(shapes: Iterable[Sequence[Formula]], variables: int) -> tuple[Monomial, ...]:
@@ -68,21 +80,62 @@ def numbers_needed(monomials: Iterable[Monomial]) -> int:
     return degree + 2
 
 
+def grid(variables: int, monomials: Sequence[Monomial], primes: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Points that determine a formula of these monomials, with all their divisors, and one more that checks it.
+
+    primes: for each variable as many values as `numbers_needed` says.
+
+    >>> grid(1, [(), (0,)], GENERIC[0])
+    [(1009,), (1013,), (1019,)]
+    """
+    points = [tuple(primes[v][names.count(v)] for v in range(variables)) for names in monomials]
+    last = numbers_needed(monomials) - 1
+    return [*points, tuple(primes[v][last] for v in range(variables))]
+
+
+def determining(
+    monomials: Sequence[Monomial], points: Iterable[tuple[int, ...]]
+) -> tuple[list[Monomial], list[tuple[int, ...]]] | None:
+    """The monomials that do not follow from those before them, points that determine these, and one that checks them.
+
+    Rounded quotients depend on other sizes: where `u` is `(2 * t + 8) // 2` it is a formula of `t` at all points, and
+    where it is `t // 2` points with odd numbers alone do not tell it from one. None where there are too few points.
+
+    >>> determining([(), (0,), (1,)], [(t, t // 2) for t in (5, 7, 9, 10, 12)])
+    ([(), (0,), (1,)], [(5, 2), (7, 3), (10, 5), (9, 4)])
+    >>> determining([(), (0,), (1,)], [(t, t + 4) for t in (5, 7, 9)])
+    ([(), (0,)], [(5, 9), (7, 11), (9, 13)])
+    """
+    kept: list[tuple[int, ...]] = []
+    spare: list[tuple[int, ...]] = []
+    rows: dict[int, list[int]] = {}  # in echelon form, by the place of their first number, which is 1
+    for point in points:
+        row = [math.prod(point[v] for v in names) % _FIELD for names in monomials]
+        for lead, other in sorted(rows.items()):
+            if factor := row[lead]:
+                row = [(x - factor * y) % _FIELD for x, y in zip(row, other, strict=True)]
+        lead = next((k for k, x in enumerate(row) if x), -1)
+        if lead < 0:
+            spare.append(point)
+            continue
+        inverse = pow(row[lead], -1, _FIELD)
+        rows[lead] = [x * inverse % _FIELD for x in row]
+        kept.append(point)
+    return ([monomials[lead] for lead in sorted(rows)], [*kept, spare[0]]) if spare else None
+
+
 class Fit:
     """Formulas of some monomials from their values at some points.
 
-    >>> fit = Fit(1, [(), (0,)], GENERIC[0])
+    >>> fit = Fit([(), (0,)], grid(1, [(), (0,)], GENERIC[0]))
     >>> fit([3 * t + 1 for t, in fit.points])
     (((), 1), ((0,), 3))
     """
 
-    def __init__(self, variables: int, monomials: Sequence[Monomial], primes: Sequence[Sequence[int]]) -> None:
-        """monomials: with all their divisors, so that the points determine a formula."""
+    def __init__(self, monomials: Sequence[Monomial], points: Sequence[tuple[int, ...]]) -> None:
+        """points: of `grid` or `determining`, as many as a formula has coefficients, and one that checks them."""
         self._terms = tuple(monomials)
-        last = numbers_needed(monomials) - 1
-        #: as many as a formula has coefficients, and one more that checks them
-        self.points = [tuple(primes[v][names.count(v)] for v in range(variables)) for names in self._terms]
-        self.points.append(tuple(primes[v][last] for v in range(variables)))
+        self.points = list(points)
         rows = tuple(tuple(math.prod(point[v] for v in names) for names in self._terms) for point in self.points[:-1])
         self._inverse = _inverse(rows)
         self._known: dict[tuple[int, ...], Formula] = {}

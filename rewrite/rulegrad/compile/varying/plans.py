@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -19,7 +20,7 @@ from rulegrad.runtime.buffer import LARGE, Layout
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 
-from .formulas import GENERIC, Fit, Formula, numbers_needed, numbers_within, primes_near, value_of
+from .formulas import GENERIC, Fit, Formula, determining, grid, numbers_needed, numbers_within, primes_near, value_of
 from .kernels import at_sizes, general_kernel, variable
 from .templates import DifferentError, Hole, Template, instance
 from .validity import Bounds, Comparison, GraphAt, Point, is_possible, valid_bounds
@@ -31,6 +32,7 @@ _LEAST: Final = 2  # sizes 0 and 1 have plans of their own
 _LARGE: Final = 4096  # a plan is for sizes up to this at least
 _FAR: Final = 3  # times as large as those that choices are made for several sizes may be
 _TYPICAL: Final = 256  # what kernels are good for at least; the sizes that a plan is made of are often the smallest
+_CANDIDATES: Final = 20  # primes of each size, of which those are taken that determine formulas of rounded quotients
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,48 +97,64 @@ def general_plan(template: Template, device: str, bounds: Bounds | None = None) 
         return number_buffers(UOp("SINK", tuple(instance(template, point, device))))
 
     error: DifferentError | None = None
-    for primes in _possible(template, graph_at):
-        fit = Fit(len(template.examples), template.monomials, primes)
+    for fit in _fits(template, graph_at):
         try:
             return _general_plan(template, device, fit, graph_at, bounds)
         except DifferentError as problem:
             error = error or problem
-    assert error is not None
+    if error is None:
+        raise DifferentError("no sizes determine the formulas of all others")
     raise error
 
 
-def _possible(template: Template, graph_at: GraphAt) -> Iterator[Sequence[Sequence[int]]]:
-    """Sizes that graphs of the template may have, the likeliest first; those in another order after them.
+def _fits(template: Template, graph_at: GraphAt) -> Iterator[Fit]:
+    """Fits at sizes that graphs of the template may have, the likeliest first; those in another order after them.
 
     Those of several are near the typical ones: 1000 heads of 1000 queries and keys are put together otherwise than 12.
     With `t < u` all of a slice of t elements may be in u of them; kernels where it is not are those for both.
     Raises GraphError where there are none.
     """
-    count = len(template.examples)
+    if template.quotients:
+        yield from _fits_of_quotients(template, graph_at)
+        return
+    count, monomials = len(template.examples), template.monomials
 
-    def are_possible(primes: Sequence[Sequence[int]]) -> bool:
-        return all(is_possible(graph_at, point) for point in Fit(count, template.monomials, primes).points)
+    def fit(primes: Sequence[Sequence[int]]) -> Fit | None:
+        points = grid(count, monomials, primes)
+        return Fit(monomials, points) if all(is_possible(graph_at, point) for point in points) else None
 
-    near = primes_near(_typical(template), numbers_needed(template.monomials))
-    if count > 1 and are_possible(near):
-        yield near
+    found = fit(primes_near(_typical(template), numbers_needed(monomials))) if count > 1 else None
+    if found:
+        yield found
     for primes in GENERIC:
-        orders = [[primes[k] for k in order] for order in itertools.permutations(range(count))]
-        found = next(filter(are_possible, orders), None)
-        if found is not None:
+        orders = ([primes[k] for k in order] for order in itertools.permutations(range(count)))
+        order, found = next(((order, one) for order in orders if (one := fit(order))), ([], None))
+        if found:
             yield found
-            other = [primes[count - 1 - primes.index(row)] for row in found]
-            if other != found and are_possible(other):
-                yield other
+            other = [primes[count - 1 - primes.index(row)] for row in order]
+            found = fit(other) if other != order else None
+            if found:
+                yield found
             return
     # both graphs are possible, and so is what lies between them; and places of an axis, up to its end
     for within in (template.examples, [_places(template, number) for number in range(count)]):
-        numbers = numbers_within([(min(ends), max(ends)) for ends in within], numbers_needed(template.monomials))
-        if numbers and are_possible(numbers):
-            yield numbers
+        numbers = numbers_within([(min(ends), max(ends)) for ends in within], numbers_needed(monomials))
+        found = fit(numbers) if numbers else None
+        if found:
+            yield found
             return
-    for point in Fit(count, template.monomials, GENERIC[-1]).points:
+    for point in grid(count, monomials, GENERIC[-1]):
         graph_at(point)
+
+
+def _fits_of_quotients(template: Template, graph_at: GraphAt) -> Iterator[Fit]:
+    """The same of sizes of which some are rounded quotients of others: primes, and what gives other remainders."""
+    rows = primes_near(template.own(_typical(template)), _CANDIDATES)
+    chosen, most = random.Random(0), max(one.divisor for one in template.quotients.values())
+    candidates = [[chosen.choice(row) + chosen.randrange(most) for row in rows] for _ in range(_CANDIDATES**2)]
+    found = determining(template.monomials, dict.fromkeys(map(template.sizes_of, candidates)))
+    if found and all(is_possible(graph_at, point) for point in found[1]):
+        yield Fit(*found)
 
 
 def _places(template: Template, number: int) -> tuple[int, int]:
@@ -158,12 +176,13 @@ def _general_plan(template: Template, device: str, fit: Fit, graph_at: GraphAt, 
     (inputs, first), others = schedules[0], schedules[1:]
     if any(other_inputs != inputs or not _alike(first, other) for other_inputs, other in others):
         raise DifferentError("the schedules at several sizes differ")
-    wanted = bounds or tuple(_bounds(template, number) for number in range(len(template.examples)))
+    wanted = bounds or _own_bounds(template)
     steps = [[schedule.steps[k] for _, schedule in schedules] for k in range(len(first.steps))]
     of_steps = [[step.graph for step in several] for several in steps]
-    kernels = _kernels(template, fit, of_steps, wanted, target)
+    kernels = _kernels(template, fit, of_steps, _all_bounds(template, wanted), target)
     if wanted:
-        wanted = valid_bounds(Comparison(graph_at, target, fit, of_steps, kernels), wanted)
+        wanted = valid_bounds(Comparison(template, graph_at, target, fit, of_steps, kernels), wanted)
+    wanted = _all_bounds(template, wanted)
     if bounds is None:
         _require_within(template, wanted)
     found = _compiled(kernels, steps, target)
@@ -209,7 +228,7 @@ def _launches(schedule: Schedule, found: list[Kernel], device: str) -> Iterator[
         yield Launch(kernel, executable, arguments, number)
 
 
-def _typical(template: Template) -> list[int]:
+def _typical(template: Template) -> Sequence[int]:
     """Sizes that choices are made for: those of the second graph, or multiples of them where all are small.
 
     Where they are quotients of what varies, what they are quotients of counts too.
@@ -219,7 +238,29 @@ def _typical(template: Template) -> list[int]:
     linear = [one for one in axes if all(len(names) <= 1 for names, _ in one)]
     longest = max([*sizes, *(value_of(one, sizes) for one in linear)], default=1)
     factor = -(-_TYPICAL // max(1, longest))
-    return [size * factor for size in sizes]
+    return template.sizes_of([size * factor for size in template.own(sizes)])
+
+
+def _own_bounds(template: Template) -> Bounds:
+    """The bounds of the sizes that do not follow from others. Raises DifferentError where there are none."""
+    own = template.own(range(len(template.examples)))
+    bounds = [_bounds(template, number) for number in own]
+    least, most = ([one[end] for one in bounds] for end in (0, 1))
+    while any(size < _LEAST for size in template.sizes_of(least)):
+        least = [size + 1 for size in least]
+        if any(a > b for a, b in zip(least, most, strict=True)):
+            raise DifferentError("no sizes have two windows along each axis")
+    return tuple(zip(least, most, strict=True))
+
+
+def _all_bounds(template: Template, own: Bounds) -> Bounds:
+    """The bounds of all sizes. Raises DifferentError for a quotient of which they are not known."""
+    for quotient in template.quotients.values():
+        factors = [factor for names, factor in quotient.formula if names]
+        if len(factors) > 1 and min(factors) < 0:
+            raise DifferentError("a number of windows grows with a size and falls with another")
+    ends = [template.sizes_of([one[end] for one in own]) for end in (0, 1)]
+    return tuple((min(both), max(both)) for both in zip(*ends, strict=True))
 
 
 def _bounds(template: Template, number: int) -> tuple[int, int]:
@@ -230,7 +271,7 @@ def _bounds(template: Template, number: int) -> tuple[int, int]:
     """
     ends = template.examples[number]
     least, most = _LEAST, max(_LARGE, 8 * max(ends))
-    if len(template.examples) > 1:
+    if len(template.examples) - len(template.quotients) > 1:
         most = min(most, _FAR * max(_typical(template)[number], *ends))
     for formula in template.formulas():
         terms = dict(formula)

@@ -13,7 +13,7 @@ from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 
 from .axes import Pair, connected
-from .formulas import MOST_VARIABLES, Formula, Monomial, monomials_of, value_of
+from .formulas import MOST_VARIABLES, Formula, Monomial, monomials_of, plus, value_of
 
 #: Attributes that may vary: whole numbers, or tuples of them.
 _SIZES: Final = frozenset(("shape", "before", "after", "begin", "end", "extent"))
@@ -29,6 +29,14 @@ class Hole:
     """A size that varies."""
 
     formula: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A size that is a rounded quotient: how many windows with a step fit into an axis."""
+
+    formula: Formula  #: what is divided, of variables before it
+    divisor: int
 
 
 @dataclass(slots=True)
@@ -54,8 +62,22 @@ class Template:
     scalars: list[Any] = field(default_factory=list)  #: their dtypes
     buffers: int = 0
     steps: bool = False  #: whether the variables are quotients of sizes
+    quotients: dict[int, Quotient] = field(default_factory=dict)  #: the variables that follow from those before them
     monomials: tuple[Monomial, ...] = ((),)  #: those of the numbers of elements of its values
     graph: TemplateGraph | None = None  #: the same for the engine
+
+    def own(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Of all sizes those that do not follow from others."""
+        return tuple(size for number, size in enumerate(sizes) if number not in self.quotients)
+
+    def sizes_of(self, own: Sequence[int]) -> tuple[int, ...]:
+        """All sizes, from those that do not follow from others."""
+        sizes: list[int] = []
+        given = iter(own)
+        for number in range(len(self.examples)):
+            quotient = self.quotients.get(number)
+            sizes.append(value_of(quotient.formula, sizes) // quotient.divisor if quotient else next(given))
+        return tuple(sizes)
 
     def formulas(self) -> set[Formula]:
         """Those of axes."""
@@ -76,30 +98,35 @@ def generalised(
     first: Sequence[UOp],
     second: Sequence[UOp],
     steps: bool = False,
+    rounded: bool = False,
     variables: Sequence[tuple[int, int]] | None = None,
 ) -> Template:
     """The template of two lists of graphs. Raises DifferentError.
 
-    steps: a size may be the rounded quotient of another, as after a stride; then the template is that of one remainder.
+    steps: a size may be the quotient of another, as after a stride, of which there is one remainder. rounded: a number
+    of windows with a step is the rounded quotient of the size of its axis, whatever the remainder.
     variables: the sizes, in both graphs, that all others are formulas of; found out where they are not given.
     """
     if len(first) != len(second):
         raise DifferentError("the number of results differs")
     pairs, places = _in_step(list(zip(first, second, strict=True)))
+    windows = _windows(pairs) if rounded else {}
+    if rounded and not windows:
+        raise DifferentError("no windows have a step")
     sizes: dict[tuple[int, int], None] = {}  # those of buffers first: they are likely to be the variables
     for of_buffers in (True, False):
         for a, b in pairs:
             if (a.op == "BUFFER") == of_buffers:
                 sizes.update((pair, None) for pair in _differing(a, b))
-    varying = sorted(sizes, key=lambda pair: abs(pair[1] - pair[0])) if steps else list(sizes)
+    varying = sorted(sizes, key=lambda pair: abs(pair[1] - pair[0])) if steps else [*sizes, *windows]
     template = Template(steps=steps)
     if variables is None:
-        template.examples, formulas = explained(varying, steps, connected(pairs))
-        if len(template.examples) > MOST_VARIABLES:
-            template.examples, formulas = explained(varying, steps)
+        template.examples, formulas, template.quotients = explained(varying, steps, connected(pairs), windows)
+        if len(template.examples) > MOST_VARIABLES and not rounded:
+            template.examples, formulas, _ = explained(varying, steps)
     else:
         template.examples, formulas = list(variables), {pair: formula_of(pair, variables) for pair in varying}
-    if len(template.examples) > MOST_VARIABLES:
+    if len(template.examples) - len(template.quotients) > MOST_VARIABLES:
         raise DifferentError(f"{len(template.examples)} sizes vary")
     for a, b in pairs:
         src = tuple(places[pair] for pair in zip(a.src, b.src, strict=True))
@@ -112,7 +139,8 @@ def generalised(
         for (a, _), node in zip(pairs, template.nodes, strict=True)
     ]
     counts = len(template.examples), len(template.scalars), template.buffers
-    template.graph = TemplateGraph(given, template.roots, *counts)
+    quotients = [(number, one.formula, one.divisor) for number, one in template.quotients.items()]
+    template.graph = TemplateGraph(given, template.roots, *counts, quotients)
     return template
 
 
@@ -129,6 +157,19 @@ def _varying_sizes(
                 found = formulas.get(pair) or next(_explanations(pair, variables, steps=False), None)
                 sizes.extend([found] if found else [])
         yield sizes
+
+
+def _windows(pairs: Iterable[_Pair]) -> dict[Pair, tuple[Pair, int, int]]:
+    """Of each number of windows with a step that varies: the size of the axis, what is added to it, the divisor."""
+    found: dict[Pair, tuple[Pair, int, int]] = {}
+    for a, b in pairs:
+        if a.op == "UNFOLD" and a.attrs["step"] > 1 and a.attrs == b.attrs:
+            axis, step = a.attrs["axis"], a.attrs["step"]
+            count = a.shape[axis], b.shape[axis]
+            if count[0] != count[1]:
+                behind = a.attrs["dilation"] * (a.attrs["size"] - 1) + 1
+                found.setdefault(count, ((a.src[0].shape[axis], b.src[0].shape[axis]), step - behind, step))
+    return found
 
 
 def _holes(node: Node) -> list[tuple[str, int, Formula]]:
@@ -208,21 +249,37 @@ def _is_same(x: Any, y: Any) -> bool:
 
 
 def explained(
-    pairs: Sequence[tuple[int, int]], steps: bool = False, together: Mapping[Pair, Pair] | None = None
-) -> tuple[list[tuple[int, int]], dict[tuple[int, int], Formula]]:
+    pairs: Sequence[Pair],
+    steps: bool = False,
+    together: Mapping[Pair, Pair] | None = None,
+    windows: Mapping[Pair, tuple[Pair, int, int]] | None = None,
+) -> tuple[list[Pair], dict[Pair, Formula], dict[int, Quotient]]:
     """Which pairs of sizes are variables, and all as formulas of these: the likeliest that holds in both graphs.
 
-    together: which pairs may be formulas of each other (`connected`).
+    together: which pairs may be formulas of each other (`connected`). windows: which are rounded quotients of others;
+    these variables follow from those before them.
     """
-    variables: list[tuple[int, int]] = []
-    found: dict[tuple[int, int], Formula] = {}
+    variables: list[Pair] = []
+    found: dict[Pair, Formula] = {}
+    quotients: dict[int, Quotient] = {}
+
+    def explain(pair: Pair) -> Formula:
+        if pair not in found:
+            window = windows.get(pair) if windows else None
+            if window is not None:
+                size, added, divisor = window
+                divided = plus(explain(size), added)
+                quotients[len(variables)] = Quotient(divided, divisor)
+            formula = None if window else next(_explanations(pair, variables, steps, together), None)
+            if formula is None:
+                formula = (((len(variables),), 1),)
+                variables.append(pair)
+            found[pair] = formula
+        return found[pair]
+
     for pair in pairs:
-        formula = next(_explanations(pair, variables, steps, together), None)
-        if formula is None:
-            formula = (((len(variables),), 1),)
-            variables.append(pair)
-        found[pair] = formula
-    return variables, found
+        explain(pair)
+    return variables, found, quotients
 
 
 def formula_of(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> Formula:

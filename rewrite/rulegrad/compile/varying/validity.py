@@ -21,7 +21,7 @@ from rulegrad.ir.substitution import substituted
 
 from .formulas import Fit, NoFormulaError, primes_in
 from .kernels import at_point, at_sizes
-from .templates import DifferentError
+from .templates import DifferentError, Template
 
 Bounds: TypeAlias = "tuple[tuple[int, int], ...]"  # the least and the most of each size
 Point: TypeAlias = "tuple[int, ...]"
@@ -43,6 +43,7 @@ def is_possible(graph_at: GraphAt, point: Point) -> bool:
 class Comparison:
     """A comparison of kernels at some sizes with those for all, which were made of graphs at the points of a fit."""
 
+    template: Template
     graph_at: GraphAt  #: raises GraphError where sizes are not possible
     target: str
     fit: Fit
@@ -99,13 +100,21 @@ def _closed(kernel: UOp) -> UOp:
 
 
 def valid_bounds(comparison: Comparison, bounds: Bounds) -> Bounds:
-    """Bounds within these for which the kernels are right. Raises DifferentError where there are none."""
-    is_right, inside = functools.cache(comparison.is_right), comparison.fit.points[0]
+    """Bounds within these for which the kernels are right. Raises DifferentError where there are none.
+
+    Bounds and points are those of the sizes that do not follow from others.
+    """
+    sizes_of = comparison.template.sizes_of
+    is_right = functools.cache(lambda point: comparison.is_right(sizes_of(point)))
+    inside = comparison.template.own(comparison.fit.points[0])
 
     def ends_of(box: Bounds) -> list[Point]:
-        possible = functools.partial(is_possible, comparison.graph_at)
-        return [_nearest(possible, corner, inside) for corner in _corners(box)]
+        return [_nearest(lambda p: is_possible(comparison.graph_at, sizes_of(p)), one, inside) for one in _corners(box)]
 
+    if comparison.template.quotients:  # and other remainders
+        within = tuple((a + 1, b - 1) for a, b in bounds)
+        if not all(map(is_right, ends_of(within))):
+            raise DifferentError(f"what is computed at sizes {inside} is not what is computed at all within {within}")
     ends = ends_of(bounds)
     if len(bounds) == 1:
         if not all(map(is_right, ends)):
