@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor, nn
 from rulegrad.compile import kernels, plans, varying
-from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, monomials_of, value_of
+from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, grid, monomials_of, value_of
 from rulegrad.compile.varying.templates import DifferentError, generalised, instance, matched
 from rulegrad.nn import functional
 
@@ -77,6 +77,8 @@ def norm_of(x: Tensor) -> Tensor:
 kernel = floats(5, 3, 3, 3)
 pointwise_kernel = floats(6, 4, 1, 1)
 transposed_kernel = floats(3, 4, 2, 2)
+mixing_kernel = floats(6, 5, 1, 1)
+sound_kernels = floats(4, 1, 10), floats(4, 4, 3), floats(4, 4, 2)
 
 
 def windows_of(x: Array, size: int, step: int = 1) -> Array:
@@ -404,6 +406,40 @@ def test_images_of_any_batch_height_and_width(name: str, built: list[int]) -> No
     assert built == [], varying.reasons()
 
 
+def sound_of(x: Tensor) -> Tensor:
+    for weight, step in zip(sound_kernels, (5, 2, 2), strict=True):
+        x = x.conv1d(tensor(weight, str(x.device)), stride=step).relu()
+    return x
+
+
+def image_of(x: Tensor) -> Tensor:
+    device = str(x.device)
+    x = x.conv2d(tensor(kernel, device), stride=2, padding=1).relu().max_pool2d(3, 2, 1)
+    return x.conv2d(tensor(mixing_kernel, device), stride=2)
+
+
+#: computation with steps, and the sizes of its last axes, of any remainders; the first two have a plan made of them
+ROUNDED: dict[str, tuple[Callable[[Tensor], Tensor], Sequence[tuple[int, ...]]]] = {
+    "sound": (sound_of, ((1, 500), (1, 637), (1, 401), (1, 90), (1, 1203))),
+    "image": (image_of, ((3, 37, 52), (3, 50, 61), (3, 33, 80), (3, 64, 64), (3, 19, 97))),
+    "windows": (lambda x: x.unfold(-1, 16, 4) * 2, ((3, 100), (3, 133), (3, 58), (3, 87), (3, 200))),
+    "windows that are apart": (lambda x: x.unfold(-1, 2, 3).max(-1), ((3, 100), (3, 134), (3, 58), (3, 87), (3, 200))),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_a_number_of_windows_is_a_rounded_quotient(name: str, built: list[int]) -> None:
+    compute, (*first, third, fourth, fifth) = ROUNDED[name]
+    for shape in first:
+        compute(tensor(floats(2, *shape))).realize()
+    for shape in (third, fourth, fifth):
+        x = floats(2, *shape)
+        expected = compute(tensor(x, "numpy")).numpy()
+        built.clear()
+        same(compute(tensor(x)), expected)
+        assert built == [], varying.reasons()
+
+
 def test_sizes_that_are_much_larger_have_a_plan_of_their_own(built: list[int]) -> None:
     def sums(t: int, u: int) -> None:
         x = floats(t, u)
@@ -484,7 +520,8 @@ def test_a_product_of_sizes_does_not_make_them_formulas_of_each_other() -> None:
 
 def test_formulas() -> None:
     t, u = (((0,), 1),), (((1,), 1),)
-    fit = Fit(2, monomials_of([(t, u), (t, t)], 2), GENERIC[0])
+    monomials = monomials_of([(t, u), (t, t)], 2)
+    fit = Fit(monomials, grid(2, monomials, GENERIC[0]))
     formulas: list[Callable[[int, int], int]] = [
         lambda t, u: 7, lambda t, u: 64 * t + 3, lambda t, u: t * u - u, lambda t, u: t * t * 12, lambda t, u: 0,
     ]  # fmt: skip

@@ -10,6 +10,7 @@ Where nobody else holds the base, a view is a tensor like any other from the nex
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad.compile import put_back
@@ -88,14 +89,17 @@ class View:
             self.base = moved
 
 
-def obstacle_of(op: str) -> str:
+def obstacle_of(op: str, attributes: Mapping[str, Any]) -> str:
     """Why what a movement shows cannot be written to; "" where it can: the movement shows each element once."""
-    return _REPEATED if op in ("EXPAND", "UNFOLD") else ""
+    if op == "UNFOLD":
+        is_repeated = attributes["dilation"] * (attributes["size"] - 1) >= attributes["step"]
+        return _REPEATED if is_repeated else ""
+    return _REPEATED if op == "EXPAND" else ""
 
 
 def attach(result: TensorCore, tensor: TensorCore, steps: tuple[Step, ...], detached: bool = False) -> None:
     """Make `result`, which was made of `tensor` by these movements, a view."""
-    repeats = any(obstacle_of(op) for op, _, _ in steps)
+    repeats = any(obstacle_of(op, attributes) for op, _, attributes in steps)
     base, obstacle, link, shape = tensor, "", tensor._view, None
     if link is not None:
         if link.is_alone():

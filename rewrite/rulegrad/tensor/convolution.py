@@ -10,7 +10,6 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import integers
 from rulegrad.tensor.custom_gradient import with_gradients
 from rulegrad.tensor.graph_functions import built_once
-from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 
@@ -425,19 +424,9 @@ def windows_along_axis(self: Tensor, axis: int, kernel: int, stride: int, dilati
             f"{name}: a kernel of {kernel} (dilation {dilation}) does not fit axis {axis} of the shape "
             f"{self.shape}; use padding, or a smaller kernel"
         )
-    if kernel == 1 or (dilation == 1 and kernel <= stride):
-        return _separate_windows(self, axis, kernel, stride, count)
+    if kernel == stride == 1:
+        return split_axis(self, axis, (extent, 1))
     return self._viewed("UNFOLD", axis=axis, size=kernel, step=stride, dilation=dilation)
-
-
-def _separate_windows(self: Tensor, axis: int, kernel: int, stride: int, count: int) -> Tensor:
-    """Windows that do not overlap: a reshape."""
-    missing = max(count * stride - self.shape[axis], 0)
-    after = tuple(missing if k == axis else 0 for k in range(self.ndim))
-    padded = self._viewed("PAD", before=(0,) * self.ndim, after=after) if missing else self
-    return slice_axis(
-        split_axis(slice_axis(padded, axis, 0, count * stride), axis, (count, stride)), axis + 1, 0, kernel
-    )
 
 
 def split_axis(self: Tensor, axis: int, parts: tuple[int, int]) -> Tensor:

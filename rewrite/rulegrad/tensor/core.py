@@ -170,7 +170,9 @@ class TensorCore(NodeHolder):
 
     def _viewed(self, op: str, dtype: DType | None = None, **attributes: Any) -> Self:
         """A view of this tensor: one movement, with the op's attributes or, where it has to name one, a dtype."""
-        made: Self | None = viewed(self, op, attributes, aliasing.obstacle_of(op)) if dtype is None else None
+        made: Self | None = (
+            viewed(self, op, attributes, aliasing.obstacle_of(op, attributes)) if dtype is None else None
+        )
         if made is not None:
             return made
         uop = UOp(op, (self.uop,), **attributes) if dtype is None else UOp(op, (self.uop,), dtype)
