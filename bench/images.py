@@ -1,6 +1,9 @@
-"""Networks on images of sizes that vary: plans for all sizes beside a plan for each size, and PyTorch.
+"""Networks on images and sound of sizes that vary: plans for all sizes beside a plan for each size, and PyTorch.
 
-    python bench/images.py [resnet18] [unet] [--device c] [--cold]
+    python bench/images.py [resnet18] [photographs] [unet] [sound] [--device c] [--cold]
+
+photographs: ResNet-18 on images whose height and width are any numbers. sound: the convolutions of a speech encoder
+(wav2vec 2.0), which make one value of 320.
 
 Each row is a size that was not seen before: the first call and the least of some later ones, in milliseconds, by the
 clock, with all cores. `--cold` keeps nothing on disk, so that the device's compiler is part of a first call.
@@ -9,6 +12,7 @@ clock, with all cores. `--cold` keeps nothing on disk, so that the device's comp
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import tempfile
 import time
@@ -17,7 +21,13 @@ from typing import Any
 
 import numpy as np
 
-SIZES = {"resnet18": (224, 256, 288, 320, 192), "unet": (128, 160, 192, 224, 96)}
+#: the axes of a batch of one, by network, each size new
+SIZES: dict[str, list[tuple[int, ...]]] = {
+    "resnet18": [(3, n, n) for n in (224, 256, 288, 320, 192)],
+    "photographs": [(3, 197, 260), (3, 234, 301), (3, 250, 187), (3, 188, 333), (3, 221, 222), (3, 300, 200)],
+    "unet": [(3, n, n) for n in (128, 160, 192, 224, 96)],
+    "sound": [(1, n) for n in (16000, 21397, 18230, 40001, 12345, 30003)],
+}
 
 
 def unet(library: Any) -> Any:
@@ -48,7 +58,17 @@ def unet(library: Any) -> Any:
     return Network()
 
 
+def speech_encoder(library: Any) -> Any:
+    nn, layers, channels = library.nn, [], 1
+    for kernel, stride in ((10, 5), (3, 2), (3, 2), (3, 2), (3, 2), (2, 2), (2, 2)):
+        layers += [nn.Conv1d(channels, 64, kernel, stride), nn.GELU()]
+        channels = 64
+    return nn.Sequential(*layers)
+
+
 def network(library: Any, name: str) -> Any:
+    if name == "sound":
+        return speech_encoder(library).eval()
     if name == "unet":
         return unet(library).eval()
     from schedule_models import _resnet18
@@ -56,32 +76,34 @@ def network(library: Any, name: str) -> Any:
     return _resnet18(library.nn.functional)(library.nn).eval()
 
 
-def times(network: Callable[[Any], Any], pixels: Any, count: int = 6) -> tuple[float, float]:
-    """The first call and the least of others, in milliseconds."""
+def times(network: Callable[[Any], Any], given: Callable[[], Any], count: int = 6) -> tuple[float, float]:
+    """The first call and the least of others, in milliseconds; each of a new tensor, as results that somebody holds
+    are not computed again."""
     found = []
     for _ in range(count):
+        x = given()
         start = time.perf_counter()
-        network(pixels).numpy()
+        network(x).numpy()
         found.append((time.perf_counter() - start) * 1e3)
     return found[0], min(found[1:])
 
 
-def rows(name: str, device: str) -> Sequence[tuple[int, tuple[float, ...]]]:
+def rows(name: str, device: str) -> Sequence[tuple[str, tuple[float, ...]]]:
     import torch
 
     import rulegrad as rg
+    from rulegrad.compile import forget_kernels
 
     here, peer = network(rg, name), network(torch, name)
-    found: list[tuple[int, tuple[float, ...]]] = []
+    given = [np.random.default_rng(size).standard_normal((1, *size)).astype(np.float32) for size in SIZES[name]]
     with rg.config(device=device), rg.no_grad(), torch.no_grad():
-        for size in SIZES[name]:
-            pixels = np.random.default_rng(size).standard_normal((1, 3, size, size)).astype(np.float32)
-            x, other = rg.Tensor(pixels), torch.from_numpy(pixels)
-            general = times(here, x)
-            with rg.config(general_plans=0):
-                own = times(here, x)
-            found.append((size, (*general, *own, *times(peer, other))))
-    return found
+        general = [times(here, functools.partial(rg.Tensor, x)) for x in given]
+        forget_kernels()
+        with rg.config(general_plans=0):
+            own = [times(here, functools.partial(rg.Tensor, x)) for x in given]
+        others = [times(peer, functools.partial(torch.from_numpy, x)) for x in given]
+    names = [" x ".join(map(str, size[1:])) for size in SIZES[name]]
+    return [(title, (*a, *b, *c)) for title, a, b, c in zip(names, general, own, others, strict=True)]
 
 
 def main() -> None:
@@ -95,11 +117,11 @@ def main() -> None:
             os.environ["RULEGRAD_CACHE"] = folder
         for name in given.networks or SIZES:
             print(
-                f"\n{name:10}{'all sizes: first':>18}{'later':>8}{'each: first':>14}{'later':>8}"
+                f"\n{name:12}{'all sizes: first':>18}{'later':>8}{'each: first':>14}{'later':>8}"
                 f"{'PyTorch: first':>16}{'later':>8}"
             )
             for size, columns in rows(name, given.device):
-                print(f"{size:10}" + "".join(f"{ms:{width}.1f}" for ms, width in zip(columns, (18, 8, 14, 8, 16, 8))))
+                print(f"{size:12}" + "".join(f"{ms:{width}.1f}" for ms, width in zip(columns, (18, 8, 14, 8, 16, 8))))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,17 @@ from rulegrad.runtime.buffer import LARGE, Layout
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 
-from .formulas import GENERIC, Fit, Formula, determining, grid, numbers_needed, numbers_within, primes_near, value_of
+from .formulas import (
+    GENERIC,
+    Fit,
+    Formula,
+    determining,
+    grid,
+    numbers_needed,
+    numbers_within,
+    primes_near,
+    value_of,
+)
 from .kernels import at_sizes, general_kernel, variable
 from .templates import DifferentError, Hole, Template, instance
 from .validity import Bounds, Comparison, GraphAt, Point, is_possible, valid_bounds
@@ -32,7 +42,8 @@ _LEAST: Final = 2  # sizes 0 and 1 have plans of their own
 _LARGE: Final = 4096  # a plan is for sizes up to this at least
 _FAR: Final = 3  # times as large as those that choices are made for several sizes may be
 _TYPICAL: Final = 256  # what kernels are good for at least; the sizes that a plan is made of are often the smallest
-_CANDIDATES: Final = 20  # primes of each size, of which those are taken that determine formulas of rounded quotients
+_VALUES: Final = 8  # of the smallest rounded quotient, at the points from which formulas are made
+_CANDIDATES: Final = 400  # points, of which those are taken that determine formulas
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +159,18 @@ def _fits(template: Template, graph_at: GraphAt) -> Iterator[Fit]:
 
 
 def _fits_of_quotients(template: Template, graph_at: GraphAt) -> Iterator[Fit]:
-    """The same of sizes of which some are rounded quotients of others: primes, and what gives other remainders."""
-    rows = primes_near(template.own(_typical(template)), _CANDIDATES)
-    chosen, most = random.Random(0), max(one.divisor for one in template.quotients.values())
-    candidates = [[chosen.choice(row) + chosen.randrange(most) for row in rows] for _ in range(_CANDIDATES**2)]
-    found = determining(template.monomials, dict.fromkeys(map(template.sizes_of, candidates)))
+    """The same of sizes of which some are rounded quotients of others: of all remainders, so far apart that also what
+    is divided several times has several values.
+    """
+    divided = [1] * len(template.examples)  # by how much the variables are that a quotient is made of
+    for number, quotient in template.quotients.items():
+        divided[number] = quotient.divisor * max(
+            (divided[v] for names, _ in quotient.formula for v in names), default=1
+        )
+    chosen, apart = random.Random(0), _VALUES * max(divided)
+    drawn = ([chosen.randrange(n, n + apart) for n in template.own(_typical(template))] for _ in range(_CANDIDATES))
+    candidates = dict.fromkeys(template.sizes_of(own) for own in drawn if len(set(own)) == len(own))
+    found = determining(template.monomials, candidates)
     if found and all(is_possible(graph_at, point) for point in found[1]):
         yield Fit(*found)
 

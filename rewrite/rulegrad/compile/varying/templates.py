@@ -298,9 +298,10 @@ def _explanations(
     every = numbered  # of which a size may be the product
     if together is not None:
         numbered = [(v, one) for v, one in numbered if together.get(one) == together.get(pair)]
-    for v, (p, q) in numbered:
-        if n - m == q - p:
-            yield (((), m - p), ((v,), 1)) if m != p else (((v,), 1),)
+    for v, (p, _) in sorted(
+        (one for one in numbered if n - m == one[1][1] - one[1][0]), key=lambda one: abs(m - one[1][0])
+    ):
+        yield (((), m - p), ((v,), 1)) if m != p else (((v,), 1),)
     for count, factors in ((1, numbered), (2, every)):
         for several in itertools.combinations_with_replacement(factors, count):
             p, q = (math.prod(one[k] for _, one in several) for k in (0, 1))
