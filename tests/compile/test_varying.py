@@ -528,6 +528,8 @@ def test_formulas() -> None:
     for formula in formulas:
         found = fit([formula(*point) for point in fit.points])
         assert value_of(found, (5, 9)) == formula(5, 9)
+    with pytest.raises(NoFormulaError, match="the power 6 of a size"):
+        grid(1, [(0,) * 6], GENERIC[0])
     for wrong in (lambda t, u: t // 2, lambda t, u: max(t, 1011), lambda t, u: t * t * t, lambda t, u: t * t * u):
         with pytest.raises(NoFormulaError):
             fit([wrong(*point) for point in fit.points])

@@ -40,7 +40,6 @@ def _groups(a: UOp, b: UOp) -> Iterator[list[Pair]]:
     along = [
         _paired(value, others[name]) for name, value in a.attrs.items() if name in ("before", "after", "begin", "end")
     ]
-    yield from ([*found] for found in zip(own, *along, strict=False))
     for x, y in zip(a.src, b.src, strict=True):
         below = _paired(x.shape, y.shape)
         if a.op == "RESHAPE":
@@ -51,7 +50,7 @@ def _groups(a: UOp, b: UOp) -> Iterator[list[Pair]]:
             axis = a.attrs["axis"]
             yield from ([pair, below[k if k <= axis else k - 1]] for k, pair in enumerate(own))
         elif len(own) == len(below):
-            yield from ([one, other] for one, other in zip(own, below, strict=True))
+            yield from ([*found] for found in zip(own, below, *along, strict=False))
         elif below:  # an op that has other axes than its source, about which nothing is known here
             yield [*own, *below]
 

@@ -83,13 +83,15 @@ def numbers_needed(monomials: Iterable[Monomial]) -> int:
 def grid(variables: int, monomials: Sequence[Monomial], primes: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     """Points that determine a formula of these monomials, with all their divisors, and one more that checks it.
 
+    Raises NoFormulaError for too high powers.
+
     primes: for each variable as many values as `numbers_needed` says.
 
     >>> grid(1, [(), (0,)], GENERIC[0])
     [(1009,), (1013,), (1019,)]
     """
-    points = [tuple(primes[v][names.count(v)] for v in range(variables)) for names in monomials]
     last = numbers_needed(monomials) - 1
+    points = [tuple(primes[v][names.count(v)] for v in range(variables)) for names in monomials]
     return [*points, tuple(primes[v][last] for v in range(variables))]
 
 
