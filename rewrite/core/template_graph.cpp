@@ -186,8 +186,8 @@ class TemplateGraph {
 
 void define_template_graph(nb::module_& m) {
   nb::class_<TemplateGraph>(m, "TemplateGraph", "Graphs with formulas of sizes in the place of sizes.")
-      .def(nb::init<const std::vector<Given>&, std::vector<uint32_t>, uint32_t, uint32_t, uint32_t, std::vector<Quotient>>(),
-           nb::arg("nodes"), nb::arg("roots"), nb::arg("sizes"), nb::arg("scalars"), nb::arg("buffers"), nb::arg("quotients"))
+      .def(nb::init<const std::vector<Given>&, std::vector<uint32_t>, uint32_t, uint32_t, uint32_t, std::vector<Quotient>>(), nb::arg("nodes"),
+           nb::arg("roots"), nb::arg("sizes"), nb::arg("scalars"), nb::arg("buffers"), nb::arg("quotients"))
       .def("match", &TemplateGraph::match, nb::arg("roots"), nb::arg("given_sizes").none(),
            "The sizes, constants and ids of buffers with which it is these graphs; None where it is with none.");
 }
