@@ -112,7 +112,7 @@ def test_halves_are_loaded_by_lines(transposed: str, lines: int, monkeypatch: py
 def test_longer_lines_have_conflicts(with_tf32: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The purpose of the XOR swizzle: lines that are 16 bytes longer keep reads of halves apart, and nothing else."""
     file = tmp_path / "padded.rules"
-    file.write_text("target cuda:\n    limit banks 0\n")
+    file.write_text("target cuda:\n    limit bank_bytes 0\n")
     with rg.load_rules(file):
         for dtype, wanted in (("bfloat16", {"_copy": 2, "_load_lines": 1}), ("float32", {"_copy": 2, "_load": 2})):
             with monkeypatch.context() as patch:

@@ -212,7 +212,7 @@ def test_tactics_of_grids(
     name = simulator("cuda_shim")
     values = np.random.default_rng(0).integers(-8, 9, shape)
     wanted = build(Tensor(values, device="numpy").cast(dtype)).cast("float64").numpy()
-    with rg.load_rules(written("target cuda:\n    limit rows 16\n")):
+    with rg.load_rules(written("target cuda:\n    limit occupancy 16\n")):
         x = Tensor(values.astype(DType(dtype).numpy), device=name).realize()
         assert tactic in [kernel.tactic for kernel in compile_graph([build(x).uop], devices.get(name).target)]
         for order in (0, 1, 77):
@@ -275,7 +275,7 @@ def test_what_writes_over_an_input_has_the_same_schedule(
     name = simulator("cuda_shim")
     generator = np.random.default_rng(0)
     values, others = (generator.integers(-8, 9, (64, 1024)).astype(np.float32) for _ in range(2))
-    with rg.load_rules(written("target cuda:\n    limit rows 16\n")):
+    with rg.load_rules(written("target cuda:\n    limit occupancy 16\n")):
         other = Tensor(others, device=name).realize()
         for order in (0, 1, 77):
             monkeypatch.setattr(devices.get(name), "order", order)

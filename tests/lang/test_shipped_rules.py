@@ -85,7 +85,7 @@ def test_trees_are_those_of_the_parser(in_force: Path, tmp_path: Path, monkeypat
     [
         pytest.param("off algebra.fold_binary\n", set(), marks=pytest.mark.long_run),
         ("ruleset algebra:\n    fold_binary: x + 0 -> x\n        test x:int32 + 0 -> x\n", {"fold_binary"}),
-        pytest.param("target numpy:\n    limit untiled 3\n", set(), marks=pytest.mark.long_run),
+        pytest.param("target numpy:\n    limit untiled_penalty 3\n", set(), marks=pytest.mark.long_run),
         (
             'op NOTHING(a: T) -> T\n    class Same\n    doc "the same"\n',
             {"everything", "many_loops", "otherwise", "pointwise"},

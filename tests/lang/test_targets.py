@@ -18,7 +18,7 @@ TEXT = """
 target small:
     has    ADD
     dtypes int32
-    limit  lanes 4, rows 8
+    limit  lanes 4, occupancy 8
     type   int32 "int"
     flag   plain
 target middle:
@@ -27,7 +27,7 @@ target middle:
     limit  lanes 8
 target large:
     use    middle
-    limit  rows 16
+    limit  occupancy 16
     flag   fancy
 """
 
@@ -35,25 +35,25 @@ target large:
 def test_a_target_has_what_its_base_has() -> None:
     (file,) = with_bases([parse_file(TEXT, "targets.rules")])
     small, middle, large = file.declarations
-    assert (small.limits, small.ops) == ({"lanes": 4, "rows": 8}, {"ADD"})
-    assert (middle.limits, middle.ops) == ({"lanes": 8, "rows": 8}, {"ADD", "MUL"})
-    assert (large.limits, large.ops) == ({"lanes": 8, "rows": 16}, {"ADD", "MUL"})
+    assert (small.limits, small.ops) == ({"lanes": 4, "occupancy": 8}, {"ADD"})
+    assert (middle.limits, middle.ops) == ({"lanes": 8, "occupancy": 8}, {"ADD", "MUL"})
+    assert (large.limits, large.ops) == ({"lanes": 8, "occupancy": 16}, {"ADD", "MUL"})
     assert (large.name, large.types, large.flags) == ("large", {"int32": "int"}, {"plain", "fancy"})
 
 
 def test_the_compiled_rules_know_it() -> None:
     c, amx = engine.target("c"), engine.target("c_amx")
     assert amx._replace(limits=c.limits) == c
-    assert amx.limits["lanes_last"] == 32
-    assert engine.target_declaration("c_amx").limits["lanes_last"] == 32
-    assert engine.target_declaration("c").limits["lanes_last"] == 16
+    assert amx.limits["unroll_last"] == 32
+    assert engine.target_declaration("c_amx").limits["unroll_last"] == 32
+    assert engine.target_declaration("c").limits["unroll_last"] == 16
 
 
 FANCY = 'flag fancy\n    doc "for a test"\n'
 FEATURES = """
 target plain:
     has    ADD
-    limit  lanes 4, rows 8
+    limit  lanes 4, occupancy 8
     value  "none"
 target plain + both + fast:
     value  "both and fast"
@@ -73,7 +73,7 @@ def test_a_device_adds_features_to_its_target() -> None:
     declared = parse_file(FEATURES, "features.rules").declarations
     plain, fast = targets.find(declared, "plain"), targets.find(declared, "plain+fast")
     assert (plain.ops, plain.templates, plain.flags) == ({"ADD"}, {"value": "none"}, frozenset())
-    assert (fast.name, fast.ops, fast.limits) == ("plain+fast", {"ADD", "MUL"}, {"lanes": 8, "rows": 8})
+    assert (fast.name, fast.ops, fast.limits) == ("plain+fast", {"ADD", "MUL"}, {"lanes": 8, "occupancy": 8})
     assert (fast.templates, fast.flags) == ({"value": "fast"}, frozenset())
     for name in ("plain+fast+both", "plain+both+fast"):
         both = targets.find(declared, name)
@@ -117,11 +117,11 @@ def test_mistakes_with_features(more: str, code: str, message: str) -> None:
 
 def test_a_file_of_the_user_adds_a_feature(tmp_path: Path) -> None:
     file = tmp_path / "mine.rules"
-    file.write_text("target opencl + mine:\n    limit rows 77\ntarget webgpu + f16:\n    limit rows 78\n")
+    file.write_text("target opencl + mine:\n    limit occupancy 77\ntarget webgpu + f16:\n    limit occupancy 78\n")
     with rg.load_rules(file):
-        assert engine.target("opencl+mine").limits["rows"] == 77
-        assert engine.target("webgpu+f16").limits["rows"] == 78
-        assert engine.target("opencl").limits["rows"] == engine.target("webgpu").limits["rows"] == 32
+        assert engine.target("opencl+mine").limits["occupancy"] == 77
+        assert engine.target("webgpu+f16").limits["occupancy"] == 78
+        assert engine.target("opencl").limits["occupancy"] == engine.target("webgpu").limits["occupancy"] == 32
         assert engine.program("opencl+mine") is not engine.program("opencl")
     with pytest.raises(RuleError, match="the target `opencl` has no feature `mine`; there are: none"):
         engine.target("opencl+mine")

@@ -317,8 +317,8 @@ def test_a_target_is_extended(write: Write) -> None:
 
 
 def test_files_that_disagree_about_a_target(write: Write) -> None:
-    first = write("first.rules", "target opencl:\n    limit launch 1, rows 2\n    render render_opencl\n")
-    second = write("second.rules", "target opencl:\n    limit launch 3, rows 2\n")
+    first = write("first.rules", "target opencl:\n    limit launch 1, occupancy 2\n    render render_opencl\n")
+    second = write("second.rules", "target opencl:\n    limit launch 3, occupancy 2\n")
     assert problems(first, second) == [
         ("conflicting-files", "`limit launch` of target `opencl` is defined here and elsewhere, in different ways")
     ]

@@ -60,8 +60,8 @@ def test_test_lines_have_what_their_target_goes_on_from(
     capsys: pytest.CaptureFixture[str], written: Callable[[str], Path]
 ) -> None:
     path = written(
-        "target wider_c:\n    use c\n    limit rows 7\n"
-        'def of_both() = [limit("rows"), limit("vector_bytes")]\n'
+        "target wider_c:\n    use c\n    limit occupancy 7\n"
+        'def of_both() = [limit("occupancy"), limit("vector_bytes")]\n'
         "function known_of(x):\n    all: known_of(_) -> {of_both()}\n        test on wider_c known_of(x:float32) -> [7, 32]\n"
     )
     assert main(["check", str(path)]) == 0, capsys.readouterr().out
@@ -147,9 +147,9 @@ def test_misspelled_words_of_targets(tmp_path: Path, capsys: pytest.CaptureFixtu
     path = tmp_path / "target.rules"
     path.write_text(
         "target opencl:\n    limit launh 100\n    flag slow_mth\n"
-        "target opnecl:\n    limit rows 7\n"
+        "target opnecl:\n    limit occupancy 7\n"
         "ruleset algebra:\n    a: x:int32 * 7 -> x * 6 + x\n"
-        '        if limit("lanes_lst") > 3\n        needs flag(fussed)\n        test fails x:int32 * 8\n',
+        '        if limit("unrol_last") > 3\n        needs flag(fussed)\n        test fails x:int32 * 8\n',
         encoding="utf-8",
     )
     assert main(["check", "--json", str(path)]) == 1
@@ -158,7 +158,7 @@ def test_misspelled_words_of_targets(tmp_path: Path, capsys: pytest.CaptureFixtu
         (2, "unknown-flag", "did you mean `launch`?"),
         (3, "unknown-flag", "did you mean `slow_math`?"),
         (4, "unknown-target", "did you mean `opencl`?"),
-        (8, "unknown-flag", "did you mean `lanes_last`?"),
+        (8, "unknown-flag", "did you mean `unroll_last`?"),
     ]
     assert found[4][:2] == (9, "unknown-flag") and "`flag fussed`" in found[4][2]
 

@@ -47,16 +47,16 @@ def mine(tmp_path: Path) -> Iterator[Path]:
 FOR_TARGETS = """target small:
     has     ADD MUL
     dtypes  float32 int32
-    limit   lanes_last 4
+    limit   unroll_last 4
     row     factors 3
 target small + wide:
-    limit   lanes_last 8
+    limit   unroll_last 8
 target adder:
     has     ADD
     dtypes  float32 int32
 table factors(n: int)
 ruleset mine:
-    lanes: x:int32 + 0 -> x * {limit("lanes_last")}
+    lanes: x:int32 + 0 -> x * {limit("unroll_last")}
         unsound "a rule for a test"
         test on small x:int32 + 0 -> x * 4
         test on small + wide x:int32 + 0 -> x * 8
