@@ -51,7 +51,9 @@ def compared(arrays: list[Array], device: str, rtol: float = 1e-5) -> Array:
     tensors = [Tensor(array, device=device) for array in arrays]
     result = attention(*tensors)
     target = device.partition(":")[0]
-    if engine.target(target).limits["online_queries"] == 1:  # where a block of queries is done at once, a mask is in memory
+    if (
+        engine.target(target).limits["online_queries"] == 1
+    ):  # where a block of queries is done at once, a mask is in memory
         assert len(compile_graph([result.uop], target)) == 1
     (kernel,) = compile_graph([result.uop], "numpy")
     assert ("EXPSUM" in {node.op for node in kernel.graph.toposort()}) == (len(arrays[1]) > 1)
