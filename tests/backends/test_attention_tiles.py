@@ -38,7 +38,7 @@ MULTIPLY_4X4X4 = (
 def tilings(written: Written, target: str, name: str, *uses: str, more: str = "") -> Iterator[None]:
     """A target that computes attention by an instruction so: high, teams, keys, width."""
     rows = "".join(f'    row attention_tilings "{name}" {use}\n' for use in uses)
-    text = f"target {target}:\n    has MATRIX_MULACC\n{rows}    limit occupancy 1, block 1\n{more}"
+    text = f"target {target}:\n    has MATRIX_MULACC\n{rows}    limit occupancy 1, online_block 1\n{more}"
     with rg.load_rules(written(text)):
         yield
 

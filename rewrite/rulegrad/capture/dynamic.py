@@ -94,7 +94,7 @@ class DynamicFunction(JitFunction[P, R]):
         outcome.trace.put_back(all_of_them=True)
         try:
             for variables, formulas, sizes in self._possible(general, slots, values):
-                looks = Looks(variables, sizes)
+                looks = Looks(variables, sizes, self._parameters.declares)
 
                 def look(point: tuple[int, ...], told: str, formulas: Sequence[Formula] = formulas) -> Outcome:
                     return self._looked_at(outcome, args, kwargs, [value_of(one, point) for one in formulas], told)
@@ -148,6 +148,8 @@ class DynamicFunction(JitFunction[P, R]):
     def _looked_at(self, first: Outcome, args: Any, kwargs: Any, numbers: Sequence[int], told: str) -> Outcome:
         """The outcome of the function for other numbers in its arguments. Raises DifferentError where it fails."""
         assert self._call is not None
+        if min(numbers, default=0) < 0:  # a formula that the sizes of two calls had by chance
+            raise DifferentError(f"at {told} a size of an argument is negative")
         free = _freed(*self._call[1:])
         tensors = [
             _resized(tensor, {s.axis: n for s, n in zip(free, numbers, strict=True) if s.tensor == place})

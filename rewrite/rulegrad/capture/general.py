@@ -23,7 +23,16 @@ from rulegrad.compile.realize import Found, plan_of
 from rulegrad.compile.varying import OFTEN, filled_buffer, general_of
 from rulegrad.compile.varying.formulas import Formula, value_of
 from rulegrad.compile.varying.plans import General
-from rulegrad.compile.varying.templates import DifferentError, formula_of, generalised, instance, matched
+from rulegrad.compile.varying.templates import (
+    DifferentError,
+    Quotient,
+    formula_of,
+    generalised,
+    instance,
+    matched,
+    rounded_sizes,
+    with_quotients,
+)
 from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -32,7 +41,9 @@ from rulegrad.runtime.buffer import Buffer
 
 #: Sizes between bounds at which a function is looked at.
 _BETWEEN: Final = (211, 223, 227, 229, 233, 239, 23, 29, 31, 37, 41, 43, 7, 11, 13, 5, 3)
-_MOST_STEPS: Final = 3  # by which bounds are closer than those that are declared, and one
+#: By how much bounds are closer than those that are declared; the least that is not: a window has to fit.
+_CLOSER: Final = (0, 1, 2)
+_GREATER: Final = (*_CLOSER, 6, 14, 30, 62, 126)
 _MOST_KEPT: Final = 64  # sizes whose plans are kept
 
 #: What a number of a computation may be of a formula's value.
@@ -87,11 +98,19 @@ def _is_independent(pairs: Sequence[tuple[int, int]]) -> bool:
 class Looks:
     """Outcomes of a function at several sizes: two between the bounds, those near them, and last those of the call."""
 
-    def __init__(self, variables: Sequence[Variable], sizes: tuple[int, ...]) -> None:
-        self.variables, self.sizes = variables, sizes
+    def __init__(self, variables: Sequence[Variable], sizes: tuple[int, ...], declared: bool) -> None:
+        """declared: the bounds are the user's."""
+        self.variables, self.sizes, self._declared = variables, sizes, declared
         self.points: list[tuple[int, ...]] = []
         self.outcomes: list[Outcome] = []
         self.bounds = [(max(LEAST, one.least), one.most) for one in variables]
+        #: the sizes of the first two looks, from which formulas are made, and those that follow from others
+        self.pairs: list[tuple[int, int]] = []
+        self.quotients: dict[int, Quotient] = {}
+
+    def sizes_of(self, own: Sequence[int]) -> tuple[int, ...]:
+        """The sizes of the variables, and those that follow from them."""
+        return with_quotients(own, self.quotients)
 
     def add(self, point: tuple[int, ...], outcome: Outcome) -> None:
         """Adds the outcome at these sizes."""
@@ -106,10 +125,18 @@ class Looks:
         """
         for point in zip(*_independent(self.variables), strict=True):
             self.add(point, look(point, self._told(point)))
+        self.pairs = list(zip(*self.points, strict=True))
+        parts = [outcome.parts() for outcome in self.outcomes]
+        for device in parts[0].keys() & parts[1].keys():
+            graphs = [one[device][1] for one in parts]
+            self.pairs, found = rounded_sizes(graphs[0], graphs[1], self.pairs)
+            self.quotients |= found
         for side in (1, 0):
             error: DifferentError | None = None
-            for step in range(_MOST_STEPS):
+            for step in _CLOSER if side or self._declared else _GREATER:
                 bounds = [pair[side] + step * (1 - 2 * side) for pair in self.bounds]
+                if not (side or self._declared):
+                    bounds = [max(LEAST, min(both)) for both in zip(bounds, self.sizes, strict=True)]
                 point = tuple(bounds)
                 try:
                     outcome = look(point, self._told(point))
@@ -145,11 +172,6 @@ class Looks:
         """The movements of results that are views. Raises DifferentError."""
         return self.common([[recipe.steps for recipe in outcome.recipes] for outcome in self.outcomes])
 
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """The sizes of the first two looks, from which formulas are made."""
-        return list(zip(self.points[0], self.points[1], strict=True))
-
     def _told(self, point: Sequence[int]) -> str:
         return ", ".join(f"{one.name} = {size}" for one, size in zip(self.variables, point, strict=True))
 
@@ -163,7 +185,7 @@ class Looks:
             return (((), numbers[0]),) if numbers[0] else ()
         found = formula_of((numbers[0], numbers[1]), self.pairs)
         for look, number in enumerate(numbers):
-            if value_of(found, self.points[look]) != number:
+            if value_of(found, self.sizes_of(self.points[look])) != number:
                 raise DifferentError(f"a size is {number} at {self.told(look)}, where others say it were another")
         return found
 
@@ -203,7 +225,7 @@ class Computation:
         """Raises DifferentError where the looks are not one computation."""
         graphs = [outcome.parts()[device][1] for outcome in looks.outcomes]
         self.device = device
-        self.template = generalised(graphs[0], graphs[1], variables=looks.pairs)
+        self.template = generalised(graphs[0], graphs[1], variables=looks.pairs, quotients=looks.quotients)
         matches = []
         for look, (point, several) in enumerate(zip(looks.points, graphs, strict=True)):
             match = matched(self.template, several, point)
@@ -267,7 +289,7 @@ def _scalar(looks: Looks, dtype: Any, values: Sequence[Any]) -> Scalar:
             try:
                 formula = formula_of(tuple(round(inverse(value)) for value in values[:2]), looks.pairs)  # type: ignore[arg-type]
                 if all(
-                    kind(function(value_of(formula, point))) == kind(value)
+                    kind(function(value_of(formula, looks.sizes_of(point)))) == kind(value)
                     for point, value in zip(looks.points, values, strict=True)
                 ):
                     return Scalar(formula, function, dtype)
@@ -329,7 +351,7 @@ class GeneralCapture:
         looks.check()
         self.variables, self._formulas, self._sizes = looks.variables, formulas, looks.points[-1]
         self.bounds = looks.bounds
-        self._shapes, self._steps = looks.shapes(), looks.steps()
+        self._shapes, self._steps, self._sizes_of = looks.shapes(), looks.steps(), looks.sizes_of
         last = looks.outcomes[-1]
         self._computations = [Computation(looks, device) for device in last.parts()]
         for one in self._computations:
@@ -338,7 +360,7 @@ class GeneralCapture:
         found = {one.device: one for one in self._computations}
 
         def find(graphs: Sequence[UOp], device: str) -> Found:
-            plan, inputs = found[device].at(self._sizes, own=False)
+            plan, inputs = found[device].at(self._sizes_of(self._sizes), own=False)
             last.trace.constants.update(one.id for one in inputs if not isinstance(one, int))
             buffers = [Buffer.numbered(found[device].buffers[one]) if isinstance(one, int) else one for one in inputs]
             return Found(plan, buffers)
@@ -405,8 +427,8 @@ class GeneralCapture:
         self._at.move_to_end(sizes)
         return found
 
-    def _made(self, sizes: tuple[int, ...], own: bool) -> Captured:
-        new = copy.copy(self.first)
+    def _made(self, of_variables: tuple[int, ...], own: bool) -> Captured:
+        new, sizes = copy.copy(self.first), self._sizes_of(of_variables)
         new.parts = [self._part(number, sizes, own) for number in range(len(self._computations))]
         shapes, steps = filled(self._shapes, sizes), filled(self._steps, sizes)
         new.outputs = [one._replace(shape=shape) for one, shape in zip(self.first.outputs, shapes, strict=True)]

@@ -162,13 +162,15 @@ def _fits_of_quotients(template: Template, graph_at: GraphAt) -> Iterator[Fit]:
     """The same of sizes of which some are rounded quotients of others: of all remainders, so far apart that also what
     is divided several times has several values.
     """
-    divided = [1] * len(template.examples)  # by how much the variables are that a quotient is made of
-    for number, quotient in template.quotients.items():
-        divided[number] = quotient.divisor * max(
-            (divided[v] for names, _ in quotient.formula for v in names), default=1
-        )
-    chosen, apart = random.Random(0), _VALUES * max(divided)
-    drawn = ([chosen.randrange(n, n + apart) for n in template.own(_typical(template))] for _ in range(_CANDIDATES))
+    divided = [1] * len(template.examples)  # how often a variable is divided, by what is made of it
+    for number, quotient in reversed(template.quotients.items()):
+        for v in {v for names, _ in quotient.formula for v in names}:
+            divided[v] = max(divided[v], quotient.divisor * divided[number])
+    chosen = random.Random(0)
+    ranges = [
+        range(n, n + _VALUES * d) for n, d in zip(template.own(_typical(template)), template.own(divided), strict=True)
+    ]
+    drawn = ([chosen.choice(row) for row in ranges] for _ in range(_CANDIDATES))
     candidates = dict.fromkeys(template.sizes_of(own) for own in drawn if len(set(own)) == len(own))
     found = determining(template.monomials, candidates)
     if found and all(is_possible(graph_at, point) for point in found[1]):

@@ -39,6 +39,20 @@ class Quotient:
     divisor: int
 
 
+def with_quotients(own: Sequence[int], quotients: Mapping[int, Quotient]) -> tuple[int, ...]:
+    """All sizes, from those that do not follow from others, in the order of their numbers.
+
+    >>> with_quotients((40, 3), {1: Quotient((((), 1), ((0,), 1)), 2)})
+    (40, 20, 3)
+    """
+    sizes: list[int] = []
+    given = iter(own)
+    for number in range(len(own) + len(quotients)):
+        one = quotients.get(number)
+        sizes.append(next(given) if one is None else value_of(one.formula, sizes) // one.divisor)
+    return tuple(sizes)
+
+
 @dataclass(slots=True)
 class Node:
     """A node of a template; its sources are places of nodes before it."""
@@ -72,12 +86,7 @@ class Template:
 
     def sizes_of(self, own: Sequence[int]) -> tuple[int, ...]:
         """All sizes, from those that do not follow from others."""
-        sizes: list[int] = []
-        given = iter(own)
-        for number in range(len(self.examples)):
-            quotient = self.quotients.get(number)
-            sizes.append(value_of(quotient.formula, sizes) // quotient.divisor if quotient else next(given))
-        return tuple(sizes)
+        return with_quotients(own, self.quotients)
 
     def formulas(self) -> set[Formula]:
         """Those of axes."""
@@ -99,13 +108,15 @@ def generalised(
     second: Sequence[UOp],
     steps: bool = False,
     rounded: bool = False,
-    variables: Sequence[tuple[int, int]] | None = None,
+    variables: Sequence[Pair] | None = None,
+    quotients: Mapping[int, Quotient] | None = None,
 ) -> Template:
     """The template of two lists of graphs. Raises DifferentError.
 
     steps: a size may be the quotient of another, as after a stride, of which there is one remainder. rounded: a number
     of windows with a step is the rounded quotient of the size of its axis, whatever the remainder.
     variables: the sizes, in both graphs, that all others are formulas of; found out where they are not given.
+    quotients: those of the given ones that follow from others (`rounded_sizes`).
     """
     if len(first) != len(second):
         raise DifferentError("the number of results differs")
@@ -126,6 +137,7 @@ def generalised(
             template.examples, formulas, _ = explained(varying, steps)
     else:
         template.examples, formulas = list(variables), {pair: formula_of(pair, variables) for pair in varying}
+        template.quotients = dict(quotients or {})
     if len(template.examples) - len(template.quotients) > MOST_VARIABLES:
         raise DifferentError(f"{len(template.examples)} sizes vary")
     for a, b in pairs:
@@ -139,8 +151,8 @@ def generalised(
         for (a, _), node in zip(pairs, template.nodes, strict=True)
     ]
     counts = len(template.examples), len(template.scalars), template.buffers
-    quotients = [(number, one.formula, one.divisor) for number, one in template.quotients.items()]
-    template.graph = TemplateGraph(given, template.roots, *counts, quotients)
+    divided = [(number, one.formula, one.divisor) for number, one in template.quotients.items()]
+    template.graph = TemplateGraph(given, template.roots, *counts, divided)
     return template
 
 
@@ -170,6 +182,21 @@ def _windows(pairs: Iterable[_Pair]) -> dict[Pair, tuple[Pair, int, int]]:
                 behind = a.attrs["dilation"] * (a.attrs["size"] - 1) + 1
                 found.setdefault(count, ((a.src[0].shape[axis], b.src[0].shape[axis]), step - behind, step))
     return found
+
+
+def rounded_sizes(
+    first: Sequence[UOp], second: Sequence[UOp], variables: Sequence[Pair]
+) -> tuple[list[Pair], dict[int, Quotient]]:
+    """The variables, and behind them the numbers of windows with a step that follow from them; these as quotients.
+
+    Raises DifferentError for graphs that differ in more than their sizes.
+    """
+    found, quotients = list(variables), dict[int, Quotient]()
+    for count, (size, added, divisor) in _windows(_in_step(list(zip(first, second, strict=True)))[0]).items():
+        if count not in found and (formula := _likeliest(size, found)) is not None:
+            quotients[len(found)] = Quotient(plus(formula, added), divisor)
+            found.append(count)
+    return found, quotients
 
 
 def _holes(node: Node) -> list[tuple[str, int, Formula]]:
@@ -284,10 +311,14 @@ def explained(
 
 def formula_of(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> Formula:
     """The likeliest formula of a size that varies. Raises DifferentError where there is none."""
-    found = next(itertools.chain(_explanations(pair, variables, steps=False), _sums(pair, variables)), None)
+    found = _likeliest(pair, variables)
     if found is None:
         raise DifferentError(f"a size that is {pair[0]} and {pair[1]} is not a formula of the sizes that vary")
     return found
+
+
+def _likeliest(pair: Pair, variables: Sequence[Pair]) -> Formula | None:
+    return next(itertools.chain(_explanations(pair, variables, steps=False), _sums(pair, variables)), None)
 
 
 def _explanations(
