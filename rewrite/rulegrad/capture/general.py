@@ -126,10 +126,9 @@ class Looks:
         for point in zip(*_independent(self.variables), strict=True):
             self.add(point, look(point, self._told(point)))
         self.pairs = list(zip(*self.points, strict=True))
-        parts = [outcome.parts() for outcome in self.outcomes]
-        for device in parts[0].keys() & parts[1].keys():
-            graphs = [one[device][1] for one in parts]
-            self.pairs, found = rounded_sizes(graphs[0], graphs[1], self.pairs)
+        one, other = (outcome.parts() for outcome in self.outcomes)
+        for device in (device for device in one if device in other):
+            self.pairs, found = rounded_sizes(one[device][1], other[device][1], self.pairs)
             self.quotients |= found
         for side in (1, 0):
             error: DifferentError | None = None

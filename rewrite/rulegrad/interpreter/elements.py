@@ -28,6 +28,12 @@ from rulegrad.ir.dtype import DType, as_dtype
 COUNTERS = ("RANGE", "RAMP")  # what the loops of a form count with
 LANE = ("LANE",)  # the lane of a vector that is computed: lanes are computed one after the other
 _VECTORS = (*VECTORS, "ACROSS")
+#: Ops whose lanes are lanes of their source: which one a lane is, by the node and its number.
+_MOVED_LANES: dict[str, Callable[[UOp, int], int]] = {
+    "HALF_VECTOR": lambda node, lane: lane + node.attrs["at"] * node.shape[0],
+    "REVERSE_LANES": lambda node, lane: node.shape[0] - 1 - lane,
+    "REPEAT_LANES": lambda node, lane: lane // node.attrs["by"],
+}
 _OF_KERNELS = ("STORE", "UPDATE", "END", "SINK", "BARRIER", "GROUP", "SEGMENTS", "AFTER", "LOAD", "SPECIAL")
 EFFECTS = frozenset((*_OF_KERNELS, "SCHEDULED", *_VECTORS))
 
@@ -311,19 +317,10 @@ class Run:
             return _plain(array[place], node.dtype)
         if not node.src[0].shape:  # a scalar that stands for a vector
             return self.value(node.src[0])
-        if node.op == "HALF_VECTOR":
-            self.loops[LANE] += node.attrs["at"] * node.shape[0]
-            found = self.value(node.src[0])
-            self.loops[LANE] -= node.attrs["at"] * node.shape[0]
-            return found
-        if node.op == "REVERSE_LANES":
-            self.loops[LANE] = node.shape[0] - 1 - self.loops[LANE]
-            found = self.value(node.src[0])
-            self.loops[LANE] = node.shape[0] - 1 - self.loops[LANE]
-            return found
-        if node.op == "REPEAT_LANES":
+        moved = _MOVED_LANES.get(node.op)
+        if moved is not None:
             lane = self.loops[LANE]
-            self.loops[LANE] = lane // node.attrs["by"]
+            self.loops[LANE] = moved(node, lane)
             found = self.value(node.src[0])
             self.loops[LANE] = lane
             return found

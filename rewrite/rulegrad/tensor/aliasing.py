@@ -91,9 +91,9 @@ class View:
 
 def obstacle_of(op: str, attributes: Mapping[str, Any]) -> str:
     """Why what a movement shows cannot be written to; "" where it can: the movement shows each element once."""
-    if op == "UNFOLD":
-        is_repeated = attributes["dilation"] * (attributes["size"] - 1) >= attributes["step"]
-        return _REPEATED if is_repeated else ""
+    if op == "UNFOLD":  # as `are_separate` in rules/tensor/windows.rules says of a node
+        size = attributes["size"]
+        return "" if size <= attributes["step"] and (size == 1 or attributes["dilation"] == 1) else _REPEATED
     return _REPEATED if op == "EXPAND" else ""
 
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rulegrad._core import TemplateGraph
 from rulegrad.errors import RulegradError
@@ -37,6 +37,18 @@ class Quotient:
 
     formula: Formula  #: what is divided, of variables before it
     divisor: int
+
+
+class _Windows(NamedTuple):
+    """The windows with a step along an axis, of which there are `(size + added) // divisor`."""
+
+    size: Pair
+    added: int
+    divisor: int
+
+    def quotient(self, size: Formula) -> Quotient:
+        """How many there are, by the formula of the axis's size."""
+        return Quotient(plus(size, self.added), self.divisor)
 
 
 def with_quotients(own: Sequence[int], quotients: Mapping[int, Quotient]) -> tuple[int, ...]:
@@ -171,16 +183,17 @@ def _varying_sizes(
         yield sizes
 
 
-def _windows(pairs: Iterable[_Pair]) -> dict[Pair, tuple[Pair, int, int]]:
-    """Of each number of windows with a step that varies: the size of the axis, what is added to it, the divisor."""
-    found: dict[Pair, tuple[Pair, int, int]] = {}
+def _windows(pairs: Iterable[_Pair]) -> dict[Pair, _Windows]:
+    """The windows with a step, by their number, where that varies."""
+    found: dict[Pair, _Windows] = {}
     for a, b in pairs:
         if a.op == "UNFOLD" and a.attrs["step"] > 1 and a.attrs == b.attrs:
             axis, step = a.attrs["axis"], a.attrs["step"]
             count = a.shape[axis], b.shape[axis]
             if count[0] != count[1]:
-                behind = a.attrs["dilation"] * (a.attrs["size"] - 1) + 1
-                found.setdefault(count, ((a.src[0].shape[axis], b.src[0].shape[axis]), step - behind, step))
+                span = a.attrs["dilation"] * (a.attrs["size"] - 1) + 1
+                size = a.src[0].shape[axis], b.src[0].shape[axis]
+                found.setdefault(count, _Windows(size, step - span, step))
     return found
 
 
@@ -192,9 +205,10 @@ def rounded_sizes(
     Raises DifferentError for graphs that differ in more than their sizes.
     """
     found, quotients = list(variables), dict[int, Quotient]()
-    for count, (size, added, divisor) in _windows(_in_step(list(zip(first, second, strict=True)))[0]).items():
-        if count not in found and (formula := _likeliest(size, found)) is not None:
-            quotients[len(found)] = Quotient(plus(formula, added), divisor)
+    pairs, _ = _in_step(list(zip(first, second, strict=True)))
+    for count, windows in _windows(pairs).items():
+        if count not in found and (size := _likeliest(windows.size, found)) is not None:
+            quotients[len(found)] = windows.quotient(size)
             found.append(count)
     return found, quotients
 
@@ -279,7 +293,7 @@ def explained(
     pairs: Sequence[Pair],
     steps: bool = False,
     together: Mapping[Pair, Pair] | None = None,
-    windows: Mapping[Pair, tuple[Pair, int, int]] | None = None,
+    windows: Mapping[Pair, _Windows] | None = None,
 ) -> tuple[list[Pair], dict[Pair, Formula], dict[int, Quotient]]:
     """Which pairs of sizes are variables, and all as formulas of these: the likeliest that holds in both graphs.
 
@@ -292,12 +306,12 @@ def explained(
 
     def explain(pair: Pair) -> Formula:
         if pair not in found:
-            window = windows.get(pair) if windows else None
-            if window is not None:
-                size, added, divisor = window
-                divided = plus(explain(size), added)
-                quotients[len(variables)] = Quotient(divided, divisor)
-            formula = None if window else next(_explanations(pair, variables, steps, together), None)
+            formula = None
+            if windows and pair in windows:
+                counted = windows[pair].quotient(explain(windows[pair].size))
+                quotients[len(variables)] = counted
+            else:
+                formula = next(_explanations(pair, variables, steps, together), None)
             if formula is None:
                 formula = (((len(variables),), 1),)
                 variables.append(pair)
