@@ -38,6 +38,10 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "runs the kernel's passes; joins signature and body, reads the grid's sizes",
         "bookkeeping; the texts are the target's",
     ),
+    "on_disk": (
+        "keeps kernels and general plans on disk, for other processes",
+        "bookkeeping; they are what the rules made",
+    ),
     "sharding": (
         "runs the passes `shard` and `local_results` on graphs with tensors on a mesh; gives devices their own "
         "numbers; puts steps in an order in which communication starts early",

@@ -272,7 +272,7 @@ def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
         is_copy(step) and not set(use.reads).isdisjoint(useful) and any(writers[number] > 1 for number in use.writes)
         for step, use in zip(schedule.steps, uses, strict=True)
     )
-    return Plan(device, schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies(graph), copies)
+    return Plan(device, schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies.of(graph), copies)
 
 
 def is_for_engine(plan: Plan, taken: tuple[int, ...] = ()) -> bool:

@@ -162,7 +162,7 @@ def program(target_name: str | None = None) -> _core.Program:
             found = fresh_program(target_name)
         else:
             prepare(found)
-        found.count(_counting or config.debug >= 5)
+        found.count(is_counted())
         state.programs[target_name] = found
     return state.programs[target_name]
 
@@ -198,6 +198,11 @@ def host_function(name: str, qualified_name: str, file: str) -> Any:
         return getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise RuleError(f"the extern `{name}` is not at {qualified_name!r}: {error}") from None
+
+
+def is_counted() -> bool:
+    """Whether it is counted what each rule does."""
+    return _counting or config.debug >= 5
 
 
 def count_rules(on: bool) -> None:

@@ -110,22 +110,33 @@ def joined(groups: Sequence[Sequence[Waiting]]) -> tuple[Waiting, ...]:
 class Dependencies:
     """Dependences of the roots of a numbered graph: checks of indices, and inputs, as sets of bits."""
 
-    def __init__(self, graph: UOp) -> None:
+    def __init__(self, words: int, checks: Sequence[int], inputs: Sequence[int] = (), graph: UOp | None = None) -> None:
+        """words: of the flags; 0 where the graph checks nothing. checks, inputs: for each root.
+
+        graph: of which the inputs are found out once somebody asks.
+        """
+        self.words = words
+        self.checks = checks
+        self._inputs = inputs
         self._graph = graph
-        checks = graph.toposort("INSIDE")
-        #: of the flags; 0 where the graph checks nothing
-        self.words: int = checks[0].attrs["words"] if checks else 0
-        self.checks = self._of_roots("INSIDE", "place") if checks else [0] * len(graph.src)
-        self._inputs: list[int] = []
+
+    @classmethod
+    def of(cls, graph: UOp) -> Dependencies:
+        """Those of a graph."""
+        nodes = graph.toposort("INSIDE")
+        words = nodes[0].attrs["words"] if nodes else 0
+        return cls(words, _of_roots(graph, "INSIDE", "place") if nodes else [0] * len(graph.src), (), graph)
 
     @property
-    def inputs(self) -> list[int]:
+    def inputs(self) -> Sequence[int]:
         """For each root the slots that it depends on."""
-        self._inputs = self._inputs or self._of_roots("PARAM", "slot")
+        if not self._inputs and self._graph is not None:
+            self._inputs = _of_roots(self._graph, "PARAM", "slot")
         return self._inputs
 
-    def _of_roots(self, op: str, number: str) -> list[int]:
-        return [int.from_bytes(bits, "little") for bits in self._graph.numbers_below(op, number)]
+
+def _of_roots(graph: UOp, op: str, number: str) -> list[int]:
+    return [int.from_bytes(bits, "little") for bits in graph.numbers_below(op, number)]
 
 
 def are_visible(device: str) -> bool:

@@ -49,10 +49,11 @@ class Kernel(NamedTuple):
     `slots` is the number of buffers it takes: PARAM slot k is the k-th handle of a launch. `flops` and
     `nbytes` are what one launch computes and moves, for the profile; `user_line` is where the user asked;
     `local_bytes` is the local memory of a work-group that a launch has to ask for; `maps` are further arguments, after
-    the buffers; `tactic` and `steps` say how its loops run. `offsets` are the bytes before what a launch is given of
-    each buffer, () for whole ones. The last slot of a kernel that `checks_indices` is for its flags. A kernel with
-    `sizes` takes one more buffer, of so many sizes (int64). `grid` has the work-items at typical sizes; at others they
-    are what the function `items_NAME` in its source stores, or as `positions` have it.
+    the buffers; `tactic` and `steps` say how its loops run, or `written` does, as text. `offsets` are the bytes before
+    what a launch is given of each buffer, () for whole ones. The last slot of a kernel that `checks_indices` is for its
+    flags. A kernel with `sizes` takes one more buffer, of so many sizes (int64). `grid` has the work-items at typical
+    sizes; at others they are what the function `items_NAME` in its source stores, or as `positions` have it.
+    `graph` is what an interpreting device runs; of a kernel that another process has made, not what it was lowered to.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Kernel(NamedTuple):
     sizes: int = 0
     positions: UOp | None = None  # in the grid, where it depends on sizes
     offsets: tuple[int, ...] = ()
+    written: str = ""
 
     @property
     def buffers(self) -> int:
@@ -88,7 +90,7 @@ class Kernel(NamedTuple):
         """
         from rulegrad.engine.schedules import schedule_of  # late: few programs show it
 
-        return schedule_of(self.tactic, self.steps)
+        return self.written or schedule_of(self.tactic, self.steps)
 
 
 def sources_of(kernels: Sequence[Kernel]) -> list[str]:

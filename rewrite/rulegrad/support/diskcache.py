@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -86,7 +86,11 @@ class DiskCache:
 
     def put(self, kind: str, key: str, value: bytes) -> None:
         """Keeps the entry, in place of an earlier one with this key."""
-        self._attempt(lambda db: self._write(db, kind, key, value), None)
+        self.put_all(kind, {key: value})
+
+    def put_all(self, kind: str, entries: Mapping[str, bytes]) -> None:
+        """Keeps several entries at once: writing each alone takes as long."""
+        self._attempt(lambda db: self._write(db, kind, entries), None)
 
     @contextlib.contextmanager
     def making(self, kind: str, key: str) -> Iterator[None]:
@@ -184,9 +188,10 @@ class DiskCache:
             self._connection.execute(_SCHEMA)
         return self._connection
 
-    def _write(self, db: sqlite3.Connection, kind: str, key: str, value: bytes) -> None:
-        row = (kind, key, value, _digest(value), time.time())
-        db.execute("insert or replace into entries values (?, ?, ?, ?, ?)", row)
+    def _write(self, db: sqlite3.Connection, kind: str, entries: Mapping[str, bytes]) -> None:
+        rows = [(kind, key, value, _digest(value), time.time()) for key, value in entries.items()]
+        with _transaction(db):
+            db.executemany("insert or replace into entries values (?, ?, ?, ?, ?)", rows)
         if _bytes_in_use(db) > self.most_bytes:
             self._remove_oldest(db)
 
@@ -242,6 +247,19 @@ def _read(db: sqlite3.Connection, kind: str, key: str) -> tuple[bytes, bytes] | 
     if now - row[2] > 3600:  # writing at every read would make readers wait for each other
         db.execute("update entries set used = ? where kind = ? and key = ?", (now, kind, key))
     return row[:2]
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All changes inside, or none."""
+    db.execute("begin immediate")
+    try:
+        yield
+        db.execute("commit")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("rollback")
+        raise
 
 
 def _take_turn(handle: int, place: int) -> None:

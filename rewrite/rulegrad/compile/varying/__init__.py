@@ -10,10 +10,9 @@ constants of index arithmetic, and by fitting a formula to each constant. From t
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -200,19 +199,21 @@ def _kind_of(uops: Sequence[UOp], buffers: Sequence[Buffer], device: str) -> tup
     )
 
 
-def _templates(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> list[Template]:
+def _templates(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> Iterator[Template]:
     """The templates of a graph with those that were seen before, those of the fewest sizes first."""
-    found: list[tuple[int, int, int, Template]] = []
-    ways = ((False, False), (True, False), (False, True))
-    for (way, (steps, rounded)), known in itertools.product(enumerate(ways), reversed(seen)):
-        try:
-            template = generalised(known, uops, steps, rounded)
-        except DifferentError as error:
-            _refused(error)
-            continue
-        if template.examples or template.scalars:
-            found.append((way, len(template.examples), len(found), template))
-    return [template for *_, template in sorted(found, key=lambda one: one[:3])]
+    errors: list[DifferentError] = []
+    are_alike = False
+    for steps, rounded in ((False, False), (True, False), (False, True)):
+        found: list[Template] = []
+        for known in reversed(seen):
+            try:
+                found.append(generalised(known, uops, steps, rounded))
+            except DifferentError as error:
+                errors.append(error)
+        yield from sorted((one for one in found if one.examples or one.scalars), key=lambda one: len(one.examples))
+        are_alike = are_alike or bool(found)
+    for one in () if are_alike else errors:
+        _refused(one)
 
 
 def _at(used: _Used, uops: Sequence[UOp], ids: Sequence[int], device: str) -> SizedPlan | None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from rulegrad import engine
+from rulegrad.compile import on_disk
 from rulegrad.compile.kernels import compile_varying, launch_sizes
 from rulegrad.compile.memory_plan import MemoryPlan, plan_memory
 from rulegrad.compile.plans import Launch, Plan, Prepared, executables_of, make_plan, record
 from rulegrad.compile.schedule import Schedule, Step, make_schedule, number_buffers
+from rulegrad.errors import DeviceError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import LARGE, Layout
@@ -24,6 +27,7 @@ from .formulas import (
     GENERIC,
     Fit,
     Formula,
+    NoFormulaError,
     determining,
     grid,
     numbers_needed,
@@ -43,6 +47,8 @@ _LARGE: Final = 4096  # a plan is for sizes up to this at least
 _FAR: Final = 3  # times as large as those that choices are made for several sizes may be
 _TYPICAL: Final = 256  # what kernels are good for at least; the sizes that a plan is made of are often the smallest
 _VALUES: Final = 8  # of the smallest rounded quotient, at the points from which formulas are made
+_KIND: Final = "general plan"  # of what is kept on disk
+_OF_EXAMPLES: Final = {"of": "examples"}  # kept of plans that depend on more than magnitudes
 _CANDIDATES: Final = 400  # points, of which those are taken that determine formulas
 
 
@@ -98,9 +104,70 @@ def _sized(launch: Launch, sizes: Sequence[int]) -> Launch:
 
 
 def general_plan(template: Template, device: str, bounds: Bounds | None = None) -> General:
-    """Compiles a template. Raises DifferentError, NoFormulaError, or what stopped the rules.
+    """The plan of a template, which another process may have made. Raises DifferentError, NoFormulaError, or what
+    stopped the rules.
 
     bounds: the least and the most that each size is; found out where they are not given.
+    """
+    if not on_disk.is_usable():
+        return _made(template, device, bounds)[0]
+    target = devices.target_of(device)
+    text = repr((device, bounds, _typical(template), _magnitudes(template), template.text()))
+    of_examples = f"{text}\0{template.examples}"
+    (kept,) = on_disk.values(_KIND, [text], target)
+    if kept == _OF_EXAMPLES:
+        (kept,) = on_disk.values(_KIND, [of_examples], target)
+    if kept is not None:
+        return _unpacked(kept, template, device)
+    try:
+        made, is_of_examples = _made(template, device, bounds)
+        packed = _packed(made)
+    except DeviceError:
+        raise
+    except (DifferentError, NoFormulaError, RulegradError) as error:
+        on_disk.keep(_KIND, {text: _OF_EXAMPLES, of_examples: {"refused": str(error)}}, target)
+        raise
+    entries = {text: _OF_EXAMPLES, of_examples: packed} if is_of_examples else {text: packed}
+    on_disk.keep(_KIND, entries, target)
+    return made
+
+
+def _packed(general: General) -> dict[str, Any]:
+    """A plan without its template, of plain values."""
+    kernels = list(dict.fromkeys(launch.kernel for launch in general.launches))
+    dependencies = general.dependencies
+    return {
+        "axes": general.axes,
+        "bounds": tuple(general.bounds),
+        "inputs": general.inputs,
+        "made": tuple((shape, str(dtype)) for shape, dtype in general.made),
+        "kernels": tuple(map(on_disk.packed, kernels)),
+        "launches": tuple((kernels.index(one.kernel), one.buffers) for one in general.launches),
+        "block_of": general.block_of,
+        "outputs": general.outputs,
+        "dependencies": (dependencies.words, tuple(dependencies.checks), tuple(dependencies.inputs)),
+    }
+
+
+def _unpacked(kept: dict[str, Any], template: Template, device: str) -> General:
+    """The plan that was packed, of a template, with its kernels built. Raises DifferentError where there was none."""
+    if "refused" in kept:
+        raise DifferentError(kept["refused"])
+    nothing = UOp("SINK", ())
+    _require_within(template, kept["bounds"])
+    kernels = [on_disk.unpacked(one, nothing) for one in kept.pop("kernels")]
+    executables = executables_of(kernels, device)
+    launches = tuple(
+        Launch(kernels[kernel], executables[kernel], buffers, number)
+        for number, (kernel, buffers) in enumerate(kept.pop("launches"))
+    )
+    return General(template, launches=launches, dependencies=Dependencies(*kept.pop("dependencies")), **kept)
+
+
+def _made(template: Template, device: str, bounds: Bounds | None) -> tuple[General, bool]:
+    """Compiles a template; and whether another of the same magnitudes may have another plan.
+
+    Raises DifferentError, NoFormulaError, or what stopped the rules.
     """
 
     @functools.cache
@@ -108,9 +175,9 @@ def general_plan(template: Template, device: str, bounds: Bounds | None = None) 
         return number_buffers(UOp("SINK", tuple(instance(template, point, device))))
 
     error: DifferentError | None = None
-    for fit in _fits(template, graph_at):
+    for fit, is_of_examples in _fits(template, graph_at):
         try:
-            return _general_plan(template, device, fit, graph_at, bounds)
+            return _general_plan(template, device, fit, graph_at, bounds), is_of_examples
         except DifferentError as problem:
             error = error or problem
     if error is None:
@@ -118,15 +185,18 @@ def general_plan(template: Template, device: str, bounds: Bounds | None = None) 
     raise error
 
 
-def _fits(template: Template, graph_at: GraphAt) -> Iterator[Fit]:
-    """Fits at sizes that graphs of the template may have, the likeliest first; those in another order after them.
+def _fits(template: Template, graph_at: GraphAt) -> Iterator[tuple[Fit, bool]]:
+    """Fits at sizes that graphs of the template may have, the likeliest first; those in another order after them; and
+    whether these sizes are between those of its examples.
 
     Those of several are near the typical ones: 1000 heads of 1000 queries and keys are put together otherwise than 12.
     With `t < u` all of a slice of t elements may be in u of them; kernels where it is not are those for both.
     Raises GraphError where there are none.
     """
     if template.quotients:
-        yield from _fits_of_quotients(template, graph_at)
+        found = _fit_of_quotients(template, graph_at)
+        if found:
+            yield found, False
         return
     count, monomials = len(template.examples), template.monomials
 
@@ -136,29 +206,29 @@ def _fits(template: Template, graph_at: GraphAt) -> Iterator[Fit]:
 
     found = fit(primes_near(_typical(template), numbers_needed(monomials))) if count > 1 else None
     if found:
-        yield found
+        yield found, False
     for primes in GENERIC:
         orders = ([primes[k] for k in order] for order in itertools.permutations(range(count)))
         order, found = next(((order, one) for order in orders if (one := fit(order))), ([], None))
         if found:
-            yield found
+            yield found, False
             other = [primes[count - 1 - primes.index(row)] for row in order]
             found = fit(other) if other != order else None
             if found:
-                yield found
+                yield found, False
             return
     # both graphs are possible, and so is what lies between them; and places of an axis, up to its end
     for within in (template.examples, [_places(template, number) for number in range(count)]):
         numbers = numbers_within([(min(ends), max(ends)) for ends in within], numbers_needed(monomials))
         found = fit(numbers) if numbers else None
         if found:
-            yield found
+            yield found, True
             return
     for point in grid(count, monomials, GENERIC[-1]):
         graph_at(point)
 
 
-def _fits_of_quotients(template: Template, graph_at: GraphAt) -> Iterator[Fit]:
+def _fit_of_quotients(template: Template, graph_at: GraphAt) -> Fit | None:
     """The same of sizes of which some are rounded quotients of others: of all remainders, so far apart that also what
     is divided several times has several values.
     """
@@ -173,8 +243,7 @@ def _fits_of_quotients(template: Template, graph_at: GraphAt) -> Iterator[Fit]:
     drawn = ([chosen.choice(row) for row in ranges] for _ in range(_CANDIDATES))
     candidates = dict.fromkeys(template.sizes_of(own) for own in drawn if len(set(own)) == len(own))
     found = determining(template.monomials, candidates)
-    if found and all(is_possible(graph_at, point) for point in found[1]):
-        yield Fit(*found)
+    return Fit(*found) if found and all(is_possible(graph_at, point) for point in found[1]) else None
 
 
 def _places(template: Template, number: int) -> tuple[int, int]:
@@ -223,7 +292,7 @@ def _general_plan(template: Template, device: str, fit: Fit, graph_at: GraphAt, 
         tuple(_launches(first, found, device)),
         block_of,
         outputs,
-        Dependencies(graphs[0]),
+        Dependencies.of(graphs[0]),
     )
 
 
@@ -249,16 +318,34 @@ def _launches(schedule: Schedule, found: list[Kernel], device: str) -> Iterator[
 
 
 def _typical(template: Template) -> Sequence[int]:
-    """Sizes that choices are made for: those of the second graph, or multiples of them where all are small.
+    """Sizes that choices are made for: near those of the second graph, or multiples of them where all are small.
 
-    Where they are quotients of what varies, what they are quotients of counts too.
+    They are the same for all graphs of about these sizes. Where they are quotients of what varies, what they are
+    quotients of counts too.
     """
     sizes = [second for _, second in template.examples]
     axes = template.formulas() if template.steps else ()
     linear = [one for one in axes if all(len(names) <= 1 for names, _ in one)]
     longest = max([*sizes, *(value_of(one, sizes) for one in linear)], default=1)
-    factor = -(-_TYPICAL // max(1, longest))
-    return template.sizes_of([size * factor for size in template.own(sizes)])
+    factor = max(1, _TYPICAL / max(1, longest))
+    return template.sizes_of([_near(size * factor) for size in template.own(sizes)])
+
+
+def _near(size: float) -> int:
+    """A size that all sizes near this one have in common: no power of two, as sizes that vary seldom have such factors.
+
+    >>> [_near(size) for size in (3, 197, 256, 350, 400)]
+    [4, 260, 260, 260, 520]
+    """
+    power = 1 << max(1, round(math.log2(size)))
+    return power + power // 64
+
+
+def _magnitudes(template: Template) -> tuple[int, ...]:
+    """Powers of two that are not smaller than the sizes of both graphs: bounds are rounded, so that other sizes have
+    the same.
+    """
+    return tuple(1 << (max(ends) - 1).bit_length() for ends in template.examples)
 
 
 def _own_bounds(template: Template) -> Bounds:
@@ -289,10 +376,10 @@ def _bounds(template: Template, number: int) -> tuple[int, int]:
     So has one of several that is much larger than those that choices are made for: what is fast for 512 channels of
     7 x 7 takes four times as long as need be for 64 of 56 x 56.
     """
-    ends = template.examples[number]
-    least, most = _LEAST, max(_LARGE, 8 * max(ends))
+    magnitude = _magnitudes(template)[number]
+    least, most = _LEAST, max(_LARGE, 8 * magnitude)
     if len(template.examples) - len(template.quotients) > 1:
-        most = min(most, _FAR * max(_typical(template)[number], *ends))
+        most = min(most, _FAR * max(_typical(template)[number], magnitude))
     for formula in template.formulas():
         terms = dict(formula)
         factor, offset = terms.pop((number,), 0), terms.pop((), 0)

@@ -100,6 +100,10 @@ class Template:
         """All sizes, from those that do not follow from others."""
         return with_quotients(own, self.quotients)
 
+    def text(self) -> str:
+        """Changes with the template, but not with its examples."""
+        return repr((self.nodes, self.roots, self.scalars, self.steps, self.quotients, self.monomials))
+
     def formulas(self) -> set[Formula]:
         """Those of axes."""
         shapes = [node.attrs.get("shape", ()) for node in self.nodes]
