@@ -66,10 +66,12 @@ nb::object tuple_of(const Dims& dims) {
 // A movement as views remember it: its op, no dtype, its attributes.
 nb::object step_of(uint32_t op, nb::handle attributes) { return nb::steal(PyTuple_Pack(3, g_op_names[op], Py_None, attributes.ptr())); }
 
+nb::object step_of(const char* op, nb::handle attributes) { return step_of(uint32_t(find_op(op)), attributes); }
+
 nb::object step_of(const char* op, std::initializer_list<std::pair<const char*, const Dims*>> attributes) {
   nb::dict given;
   for (auto [name, dims] : attributes) given[name] = tuple_of(*dims);
-  return step_of(uint32_t(find_op(op)), given);
+  return step_of(op, given);
 }
 
 // Whether a view of a tensor is made without Python: a trace and lines want to see it, and it may become a tensor of its own first.
@@ -121,34 +123,19 @@ class Path {
     steps_.append(step_of("SHRINK", {{"begin", &begin}, {"end", &end}}));
   }
 
-  void pad_behind(const Dims& after) {
-    if (std::all_of(after.begin(), after.end(), [](int64_t k) { return !k; })) return;
-    const Dims before(after.size(), 0);
-    node_ = padded(node_.n, before, after);
-    steps_.append(step_of("PAD", {{"before", &before}, {"after", &after}}));
-  }
-
   void reshape(const Dims& shape) { move("RESHAPE", "shape", shape, dims_of(node_.n) == shape); }
   void permute(const Dims& order) { move("PERMUTE", "order", order, std::is_sorted(order.begin(), order.end())); }
   void flip(const Dims& axes) { move("FLIP", "axes", axes, axes.empty()); }
 
   // Each k-th element of the axes, from the last one for a negative k, as `_every` in tensor/indexing.py takes it.
   void every(const Dims& steps) {
-    Dims backwards, after, pairs, zeros(2 * steps.size(), 0), firsts, counts;
-    const Dims dims = dims_of(node_.n);
-    for (size_t k = 0; k < steps.size(); k++) {
-      const int64_t stride = std::abs(steps[k]), count = (dims[k] + stride - 1) / stride;
+    Dims backwards;
+    for (size_t k = 0; k < steps.size(); k++)
       if (steps[k] < 0) backwards.push_back(int64_t(k));
-      after.push_back(count * stride - dims[k]);
-      counts.push_back(count);
-      pairs.insert(pairs.end(), {count, stride}), firsts.insert(firsts.end(), {count, 1});
-    }
     flip(backwards);
-    if (std::all_of(steps.begin(), steps.end(), [](int64_t k) { return std::abs(k) == 1; })) return;
-    pad_behind(after);
-    reshape(pairs);
-    shrink(zeros, firsts);
-    reshape(counts);
+    const Dims dims = dims_of(node_.n);
+    for (size_t k = steps.size(); k-- > 0;)
+      if (std::abs(steps[k]) > 1 && dims[k]) windows_of_one(int64_t(k), std::abs(steps[k]));
   }
 
   nb::object end() { return view_of(tensor_, std::move(node_), nb::tuple(steps_)); }
@@ -158,6 +145,14 @@ class Path {
     if (is_nothing) return;
     node_ = with_shape(op, node_.n, given);
     steps_.append(step_of(op, {{attribute, &given}}));
+  }
+
+  // Windows of one element, which have one more axis behind the one that they are along.
+  void windows_of_one(int64_t axis, int64_t step) {
+    nb::dict attributes;
+    attributes["axis"] = axis, attributes["size"] = 1, attributes["step"] = step, attributes["dilation"] = 1;
+    node_ = Ref(build_from_python(nb::str("UNFOLD"), nb::make_tuple(wrap(std::exchange(node_.n, nullptr))), nb::none(), attributes));
+    steps_.append(step_of("UNFOLD", attributes));
   }
 
   PyObject* tensor_;
@@ -188,8 +183,7 @@ struct Box {
     Py_ssize_t first, last, step;
     if (PySlice_Unpack(item, &first, &last, &step) < 0) return PyErr_Clear(), false;
     const Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(extent), &first, &last, step);
-    if (step < 0) last = first + 1, first += (count - 1) * step;  // the same elements from the other end
-    else last = first + (count - 1) * step + 1;
+    if (step < 0) std::swap(++first, ++last);  // the same elements from the other end
     begin.push_back(count ? first : 0), end.push_back(count ? last : 0), steps.push_back(count ? step : 1);
     shape.push_back(count);
     return true;

@@ -1,4 +1,4 @@
-"""`tensor[...]` with integers, slices, None and Ellipsis: views made of shrink, flip, pad and reshape."""
+"""`tensor[...]` with integers, slices, None and Ellipsis: views made of shrink, flip, windows and reshape."""
 
 from __future__ import annotations
 
@@ -65,13 +65,11 @@ def _every(self: Tensor, steps: tuple[int, ...]) -> Tensor:
     if backwards:
         view = view.flip(backwards)
     strides = [abs(step) for step in steps]
-    if all(stride == 1 for stride in strides):
-        return view
     counts = [-(-extent // stride) for extent, stride in zip(view.shape, strides)]
-    after = tuple(n * s - extent for n, s, extent in zip(counts, strides, view.shape))
-    view = view._viewed("PAD", before=(0,) * view.ndim, after=after) if any(after) else view
-    view = view.reshape([part for pair in zip(counts, strides) for part in pair])
-    return view.shrink(*[part for count in counts for part in ((0, count), (0, 1))]).reshape(counts)
+    for axis, (count, stride) in reversed(list(enumerate(zip(counts, strides)))):
+        if stride > 1 and count:  # windows of one element, from the last axis on: each has one more axis behind it
+            view = view._viewed("UNFOLD", axis=axis, size=1, step=stride, dilation=1)
+    return view.reshape(counts)
 
 
 def length(self: Tensor) -> int:
@@ -119,11 +117,10 @@ def _bounds(item: Any, extent: int, axis: int, shape: tuple[int, ...]) -> tuple[
 
 def _slice_bounds(item: slice, extent: int) -> tuple[int, int, int, bool]:
     try:
-        places = range(*item.indices(extent))
+        begin, end, step = item.indices(extent)
     except (ValueError, TypeError) as error:
         raise IndexRangeError(f"index: {item} cannot be used ({error}); use ints, and a step other than 0") from None
-    if not places:
+    if not range(begin, end, step):
         return 0, 0, 1, True
     # A backward slice is the same elements taken from the other end.
-    first, last = min(places[0], places[-1]), max(places[0], places[-1])
-    return first, last + 1, places.step, True
+    return (begin, end, step, True) if step > 0 else (end + 1, begin + 1, step, True)

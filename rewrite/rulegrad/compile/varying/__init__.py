@@ -25,7 +25,7 @@ from rulegrad.compile.plans import is_for_engine
 from rulegrad.compile.scheduling import are_searched
 from rulegrad.compile.sharding import is_on_mesh
 from rulegrad.config import config
-from rulegrad.errors import RulegradError
+from rulegrad.errors import GraphError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.substitution import substituted
 from rulegrad.runtime import devices
@@ -168,6 +168,9 @@ def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], de
     for template in _templates(kind.seen, uops):
         try:
             general = general_plan(template, device)
+        except GraphError as error:  # sizes that no graph has, found out before anything is scheduled
+            _refused(error)
+            continue
         except (DifferentError, NoFormulaError, RulegradError) as error:
             _refused(error)
             kind.refused += 1

@@ -137,9 +137,10 @@ def generalised(
     if len(first) != len(second):
         raise DifferentError("the number of results differs")
     pairs, places = _in_step(list(zip(first, second, strict=True)))
-    windows = _windows(pairs) if rounded else {}
+    windows = _windows(pairs)
     if rounded and not windows:
         raise DifferentError("no windows have a step")
+    windows = windows if rounded else {}
     sizes: dict[tuple[int, int], None] = {}  # those of buffers first: they are likely to be the variables
     for of_buffers in (True, False):
         for a, b in pairs:
@@ -188,15 +189,20 @@ def _varying_sizes(
 
 
 def _windows(pairs: Iterable[_Pair]) -> dict[Pair, _Windows]:
-    """The windows with a step, by their number, where that varies."""
+    """The windows with a step, by their number, along axes that vary.
+
+    Raises DifferentError where that number is the same in both graphs, which do not tell that it varies.
+    """
     found: dict[Pair, _Windows] = {}
     for a, b in pairs:
         if a.op == "UNFOLD" and a.attrs["step"] > 1 and a.attrs == b.attrs:
             axis, step = a.attrs["axis"], a.attrs["step"]
             count = a.shape[axis], b.shape[axis]
-            if count[0] != count[1]:
+            size = a.src[0].shape[axis], b.src[0].shape[axis]
+            if size[0] != size[1]:
+                if count[0] == count[1]:
+                    raise DifferentError(f"axes of {size[0]} and {size[1]} elements have {count[0]} windows each")
                 span = a.attrs["dilation"] * (a.attrs["size"] - 1) + 1
-                size = a.src[0].shape[axis], b.src[0].shape[axis]
                 found.setdefault(count, _Windows(size, step - span, step))
     return found
 
