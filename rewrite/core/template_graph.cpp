@@ -182,6 +182,35 @@ class TemplateGraph {
   std::vector<Quotient> quotients_;
 };
 
+// Of an attribute what graphs of one template have in common: of a size that may vary how many numbers it has, of others all.
+uint64_t hash_of_common(const Node* n, const AttributeInfo& info, const Value& v, const std::vector<std::string>& sizes) {
+  static const uint32_t buffer = uint32_t(find_op("BUFFER")), argument = uint32_t(find_op("ARGUMENT")), constant = uint32_t(find_op("CONST"));
+  const std::string& name = info.name->text;
+  const bool is_own = n->op == constant ? name == "value" : (n->op == buffer || n->op == argument) && name == "id";
+  if (is_own) return 0;
+  if (std::find(sizes.begin(), sizes.end(), name) != sizes.end()) return v.tag == Tag::Seq ? v.q.size : 0;
+  return hash_value(v);
+}
+
+// A number that graphs of one template have in common: a node that occurs twice is as two.
+uint64_t template_key(const std::vector<Handle>& roots, const std::vector<std::string>& sizes) {
+  static thread_local SideTable<uint64_t> hashes;
+  std::vector<Node*> nodes;
+  for (auto& h : roots) nodes.push_back(h.ref.n);
+  const std::vector<Node*> order = toposort(nodes);
+  hashes.begin();
+  for (Node* n : order) {
+    uint64_t hash = mix(n->op, n->dtype);
+    for (uint32_t k = 0; k < n->nsrc; k++) hash = mix(hash, hashes[n->src[k]]);
+    const std::vector<AttributeInfo>& attributes = op_info(n->op).attributes;
+    for (uint32_t k = 0; n->attrs && k < n->attrs->size; k++) hash = mix(hash, hash_of_common(n, attributes[k], n->attrs->items[k], sizes));
+    hashes[n] = hash;
+  }
+  uint64_t all = nodes.size();
+  for (Node* n : nodes) all = mix(all, hashes[n]);
+  return all;
+}
+
 }  // namespace
 
 void define_template_graph(nb::module_& m) {
@@ -190,6 +219,8 @@ void define_template_graph(nb::module_& m) {
            nb::arg("roots"), nb::arg("sizes"), nb::arg("scalars"), nb::arg("buffers"), nb::arg("quotients"))
       .def("match", &TemplateGraph::match, nb::arg("roots"), nb::arg("given_sizes").none(),
            "The sizes, constants and ids of buffers with which it is these graphs; None where it is with none.");
+  m.def("template_key", &template_key, nb::arg("roots"), nb::arg("sizes"),
+        "A number that graphs have in common which differ in constants, buffers, and the numbers of these attributes.");
 }
 
 }  // namespace rulegrad

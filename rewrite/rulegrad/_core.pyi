@@ -617,6 +617,9 @@ class TemplateGraph:
     ) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[int, ...]] | None:
         """The sizes, constants and ids of buffers with which it is these graphs; None where it is with none."""
 
+def template_key(roots: Sequence[UOp], sizes: Sequence[str]) -> int:
+    """A number that graphs have in common which differ in constants, buffers, and the numbers of these attributes."""
+
 class ResultsTable:
     """The results of a function of tensors without gradients, by the shapes and dtypes of these."""
 

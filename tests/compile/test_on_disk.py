@@ -83,15 +83,17 @@ def test_plans_that_check_indices_do_it(made: list[int]) -> None:
     assert made == []
 
 
-def test_a_refusal_is_found_too(made: list[int]) -> None:
-    for expected in ([1, 0, 0, 1], []):
+def test_a_refusal_is_found_too(made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_SLOWER", 1)
+    monkeypatch.setattr(kernels, "_DEARER", 0)
+    for expected in ([True, False, False, True], []):
         forget_kernels()
         made.clear()
-        for n in (6, 10):
-            x = np.random.default_rng(n).standard_normal((n, n)).astype(np.float32)
-            found = Tensor(x, device="c").reshape(n // 2, 2 * n).sort(1).values
-            np.testing.assert_array_equal(found.numpy(), np.sort(x.reshape(n // 2, 2 * n), 1))
-        assert [bool(count) for count in made] == list(map(bool, expected)), varying.reasons()
+        for n in (5, 6):
+            x = np.random.default_rng(n).standard_normal((2000, n)).astype(np.float32)
+            np.testing.assert_array_equal((Tensor(x, device="c").roll(1, 1) + 1).numpy(), np.roll(x, 1, 1) + 1)
+        assert [bool(count) for count in made] == expected
+        assert "estimated to take much longer" in varying.reasons()[-1]
 
 
 def test_what_is_looked_at_or_made_otherwise_is_made(made: list[int]) -> None:

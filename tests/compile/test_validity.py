@@ -11,8 +11,9 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor
+from rulegrad.compile.varying.pairs import DifferentError
 from rulegrad.compile.varying.plans import general_plan
-from rulegrad.compile.varying.templates import DifferentError, generalised
+from rulegrad.compile.varying.templates import generalised
 
 Array = np.ndarray[Any, Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,6 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor, nn
 from rulegrad.compile import kernels, plans, varying
-from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, grid, monomials_of, value_of
-from rulegrad.compile.varying.templates import DifferentError, generalised, instance, matched
 from rulegrad.nn import functional
 
 Array = np.ndarray[Any, Any]
@@ -77,8 +75,6 @@ def norm_of(x: Tensor) -> Tensor:
 kernel = floats(5, 3, 3, 3)
 pointwise_kernel = floats(6, 4, 1, 1)
 transposed_kernel = floats(3, 4, 2, 2)
-mixing_kernel = floats(6, 5, 1, 1)
-sound_kernels = floats(4, 1, 10), floats(4, 4, 3), floats(4, 4, 2)
 
 
 def windows_of(x: Array, size: int, step: int = 1) -> Array:
@@ -406,50 +402,6 @@ def test_images_of_any_batch_height_and_width(name: str, built: list[int]) -> No
     assert built == [], varying.reasons()
 
 
-def sound_of(x: Tensor) -> Tensor:
-    for weight, step in zip(sound_kernels, (5, 2, 2), strict=True):
-        x = x.conv1d(tensor(weight, str(x.device)), stride=step).relu()
-    return x
-
-
-def image_of(x: Tensor) -> Tensor:
-    device = str(x.device)
-    x = x.conv2d(tensor(kernel, device), stride=2, padding=1).relu().max_pool2d(3, 2, 1)
-    return x.conv2d(tensor(mixing_kernel, device), stride=2)
-
-
-#: computation with steps, and the sizes of its last axes, of any remainders; the first two have a plan made of them
-ROUNDED: dict[str, tuple[Callable[[Tensor], Tensor], Sequence[tuple[int, ...]]]] = {
-    "sound": (sound_of, ((1, 500), (1, 637), (1, 401), (1, 90), (1, 1203))),
-    "image": (image_of, ((3, 37, 52), (3, 50, 61), (3, 33, 80), (3, 64, 64), (3, 19, 97))),
-    "windows": (lambda x: x.unfold(-1, 16, 4) * 2, ((3, 100), (3, 133), (3, 58), (3, 87), (3, 200))),
-    "every third element": (lambda x: x[:, 1::3] * 2, ((3, 100), (3, 134), (3, 58), (3, 87), (3, 200))),
-    "every second one backwards": (lambda x: x[:, -2::-2] * 2, ((3, 100), (3, 133), (3, 58), (3, 87), (3, 200))),
-    "windows that are apart": (lambda x: x.unfold(-1, 2, 3).max(-1), ((3, 100), (3, 134), (3, 58), (3, 87), (3, 200))),
-}
-
-
-@pytest.mark.parametrize("name", ROUNDED)
-def test_a_number_of_windows_is_a_rounded_quotient(name: str, built: list[int]) -> None:
-    compute, (*first, third, fourth, fifth) = ROUNDED[name]
-    for shape in first:
-        compute(tensor(floats(2, *shape))).realize()
-    for shape in (third, fourth, fifth):
-        x = floats(2, *shape)
-        expected = compute(tensor(x, "numpy")).numpy()
-        built.clear()
-        same(compute(tensor(x)), expected)
-        assert built == [], varying.reasons()
-
-
-def test_as_many_windows_at_both_sizes_are_no_template(built: list[int]) -> None:
-    """Both have 50: a template would have this number at all sizes, and trying that often is of no use."""
-    for t in (101, 102, 104, 107, 91, 200):
-        x = floats(t, 4)
-        same(tensor(x)[:-1:2] * 2, x[:-1:2] * 2)
-    assert len(built) <= 4
-
-
 def test_sizes_that_are_much_larger_have_a_plan_of_their_own(built: list[int]) -> None:
     def sums(t: int, u: int) -> None:
         x = floats(t, u)
@@ -489,63 +441,6 @@ def test_debug_tells_of_general_plans(built: list[int], capfd: pytest.CaptureFix
         for t in (5, 6):
             (tensor(floats(t)) + 1).realize()
     assert "general plan, t in [2, 4096], 1 kernel (test_varying.py:" in capfd.readouterr().err
-
-
-def test_templates() -> None:
-    def graph(t: int) -> Any:
-        return Tensor.ones(3, t, device="numpy").pad(((0, 0), (0, 2))).reshape(-1).uop
-
-    template = generalised([graph(5)], [graph(7)])
-    assert len(template.examples) == 1
-    assert instance(template, [11], "numpy") == [graph(11)]
-    match = matched(template, [graph(30)])
-    assert match is not None and match.sizes == (30,)
-    assert matched(template, [Tensor.ones(3, 4, device="numpy").uop]) is None
-    with pytest.raises(DifferentError):
-        generalised([graph(5)], [Tensor.ones(3, device="numpy").uop])
-
-
-def test_a_template_is_no_graph_whose_sizes_differ_otherwise() -> None:
-    def graph(t: int, padding: int) -> Any:
-        return Tensor(np.ones((t, 4), np.float32), device="numpy").pad(((0, padding), (0, 0))).uop
-
-    template = generalised([graph(5, 6)], [graph(7, 8)])  # as much as there is, and one more
-    assert matched(template, [graph(9, 10)]) is not None
-    assert matched(template, [graph(9, 11)]) is None
-
-
-def test_sizes_of_axes_that_have_nothing_to_do_with_each_other_are_not_formulas_of_each_other() -> None:
-    def graph(b: int, t: int, u: int) -> Any:
-        return Tensor(np.ones((b, t, u), np.float32), device="numpy").reshape(b, t // 2, 2, u // 2, 2).sum((2, 4)).uop
-
-    template = generalised([graph(2, 10, 14)], [graph(3, 16, 24)], steps=True)  # 5 and 8 are 3 * b - 1
-    assert matched(template, [graph(7, 4, 30)]) is not None
-    assert matched(template, [graph(7, 4, 30).src[0]]) is None
-
-
-def test_a_product_of_sizes_does_not_make_them_formulas_of_each_other() -> None:
-    def graph(b: int, t: int) -> Any:
-        return Tensor(np.ones((b, t, t), np.float32), device="numpy").reshape(b * t, t).uop
-
-    template = generalised([graph(2, 30)], [graph(3, 35)], steps=True)  # 30 and 35 are 5 * b + 20
-    assert matched(template, [graph(7, 4)]) is not None
-
-
-def test_formulas() -> None:
-    t, u = (((0,), 1),), (((1,), 1),)
-    monomials = monomials_of([(t, u), (t, t)], 2)
-    fit = Fit(monomials, grid(2, monomials, GENERIC[0]))
-    formulas: list[Callable[[int, int], int]] = [
-        lambda t, u: 7, lambda t, u: 64 * t + 3, lambda t, u: t * u - u, lambda t, u: t * t * 12, lambda t, u: 0,
-    ]  # fmt: skip
-    for formula in formulas:
-        found = fit([formula(*point) for point in fit.points])
-        assert value_of(found, (5, 9)) == formula(5, 9)
-    with pytest.raises(NoFormulaError, match="the power 6 of a size"):
-        grid(1, [(0,) * 6], GENERIC[0])
-    for wrong in (lambda t, u: t // 2, lambda t, u: max(t, 1011), lambda t, u: t * t * t, lambda t, u: t * t * u):
-        with pytest.raises(NoFormulaError):
-            fit([wrong(*point) for point in fit.points])
 
 
 def test_a_capture_of_another_size_compiles_nothing(built: list[int], tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from rulegrad.capture.paths import Walk
 from rulegrad.capture.tracing import Trace
 from rulegrad.capture.variables import LEAST, Declared, Parameters, Slot, Variable, values_by_name
 from rulegrad.compile.sharding import is_on_mesh
+from rulegrad.compile.varying.explanations import explained
 from rulegrad.compile.varying.formulas import MOST_VARIABLES, Formula, value_of
-from rulegrad.compile.varying.templates import DifferentError, explained
+from rulegrad.compile.varying.pairs import DifferentError
 from rulegrad.engine import watching
 from rulegrad.errors import CaptureError, RulegradError
 from rulegrad.runtime.buffer import Buffer

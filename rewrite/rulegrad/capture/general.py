@@ -21,18 +21,11 @@ from rulegrad.capture.variables import LEAST, Variable
 from rulegrad.compile.plans import Plan
 from rulegrad.compile.realize import Found, plan_of
 from rulegrad.compile.varying import OFTEN, filled_buffer, general_of
+from rulegrad.compile.varying.explanations import Quotient, formula_of, rounded_sizes, with_quotients
 from rulegrad.compile.varying.formulas import Formula, value_of
+from rulegrad.compile.varying.pairs import DifferentError
 from rulegrad.compile.varying.plans import General
-from rulegrad.compile.varying.templates import (
-    DifferentError,
-    Quotient,
-    formula_of,
-    generalised,
-    instance,
-    matched,
-    rounded_sizes,
-    with_quotients,
-)
+from rulegrad.compile.varying.templates import generalised, instance, matched
 from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype

@@ -138,7 +138,7 @@ def find_sized_plan(uops: Sequence[UOp], device: str | None = None) -> tuple[Fou
     key, ids = signature(uops)
     buffers = [Buffer.numbered(number) for number in ids]
     place = _device_of(buffers) or device or devices.default()
-    sized = _sized_plan(key, uops, ids, buffers, place) if (key, place) not in _ways else None
+    sized = _sized_plan(key, uops, ids, place) if (key, place) not in _ways else None
     if sized is None:
         return None
     return Found(sized.plan, [buffers[one] if isinstance(one, int) else one for one in sized.inputs]), sized
@@ -167,28 +167,24 @@ def _look_up(
     device = _device_of(buffers) or device or devices.default()
     way = None if watching.watchers else _ways.get((key, device))
     if way is None and general:
-        way = _find_general(key, uops, ids, buffers, device)
+        way = _find_general(key, uops, ids, device)
     if way is None:
         way = _ways[key, device] = _find(list(uops), list(ids), device)
     return way, [buffers[place] if isinstance(place, int) else place for place in way.inputs]
 
 
-def _find_general(
-    key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
-) -> _Way | None:
+def _find_general(key: bytes, uops: Sequence[UOp], ids: Sequence[int], device: str) -> _Way | None:
     """The way to the plan of graphs like these at all sizes, at their sizes."""
-    found = _sized_plan(key, uops, ids, buffers, device)
+    found = _sized_plan(key, uops, ids, device)
     return None if found is None else _Way(found.plan, found.inputs, runs=found.let_go())
 
 
-def _sized_plan(
-    key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
-) -> SizedPlan | None:
+def _sized_plan(key: bytes, uops: Sequence[UOp], ids: Sequence[int], device: str) -> SizedPlan | None:
     if config.check or watching.watchers or config.general_plans <= 0:
         return None
     from rulegrad.compile import varying  # late: few programs have a use for it
 
-    return varying.find(key, uops, ids, buffers, device)
+    return varying.find(key, uops, ids, device)
 
 
 def _tell_engine(key: bytes, way: _Way, taken: tuple[int, ...]) -> None:

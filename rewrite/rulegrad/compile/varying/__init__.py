@@ -33,14 +33,15 @@ from rulegrad.runtime.buffer import Buffer
 from rulegrad.support.locations import user_line
 
 from .formulas import NoFormulaError
+from .pairs import DifferentError
 from .plans import General, general_plan
-from .templates import DifferentError, Match, Template, generalised, matched
+from .templates import Match, Template, generalised, key_of, matched
 from .validity import Bounds
 
 OFTEN: Final = 16  #: a size that is used so many times, and in half of all calls, gets kernels of its own
 _MOST_TRIED: Final = 4  # graphs of one kind that templates are made from
 _MOST_REFUSED: Final = 3  # templates of one kind that rules cannot compile: each costs some schedules
-_MOST_KEPT: Final = 512  # sizes whose plans are kept
+_MOST_KEPT: Final = 512  # sizes whose plans are kept, and kinds of graphs
 
 
 @dataclass(slots=True)
@@ -90,7 +91,7 @@ class _Used:
     uses: int = 0
 
 
-_kinds: dict[tuple[Any, ...], _Kind] = {}
+_kinds: dict[tuple[int, str], _Kind] = {}
 _found: OrderedDict[tuple[bytes, str], SizedPlan] = OrderedDict()
 _reasons: list[str] = []  # why graphs have no general plan
 
@@ -110,9 +111,7 @@ def reasons() -> tuple[str, ...]:
     return tuple(_reasons[-100:])
 
 
-def find(
-    key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
-) -> SizedPlan | None:
+def find(key: bytes, uops: Sequence[UOp], ids: Sequence[int], device: str) -> SizedPlan | None:
     """The general plan of graphs at their sizes, and what it reads: places in `ids`, or buffers of its own.
 
     None where they have none, or these sizes are used so often that a plan of their own is better; and where schedules
@@ -122,7 +121,7 @@ def find(
     if found is None:
         if not _is_able(device) or are_searched():
             return None
-        found = _find(uops, ids, buffers, device)
+        found = _find(uops, ids, device)
         if found is None:
             return None
         _found[key, device] = found
@@ -155,10 +154,10 @@ def _is_able(device: str) -> bool:
     return "size" in templates or "sizes" in templates
 
 
-def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str) -> SizedPlan | None:
+def _find(uops: Sequence[UOp], ids: Sequence[int], device: str) -> SizedPlan | None:
     if is_on_mesh(uops):  # the parts of an axis are rounded up, which no formula of sizes is
         return None
-    kind = _kinds.setdefault(_kind_of(uops, buffers, device), _Kind())
+    kind = _kind_of(uops, device)
     for known in kind.plans:
         found = _at(known, uops, ids, device)
         if found is not None:
@@ -186,20 +185,20 @@ def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], de
     return None
 
 
+def _kind_of(uops: Sequence[UOp], device: str) -> _Kind:
+    """Of the graphs that a template with these may have."""
+    key = key_of(uops), device
+    kind = _kinds[key] = _kinds.pop(key) if key in _kinds else _Kind()  # the latest is the last
+    if len(_kinds) > _MOST_KEPT:
+        del _kinds[next(iter(_kinds))]
+    return kind
+
+
 def _of_other_buffers(uops: Sequence[UOp]) -> list[UOp]:
     """The same graphs on buffers of nobody: a node that is held keeps the value of a tensor that it stands for."""
     graph = UOp("SINK", tuple(uops))
     others = {uop: renumbered(uop, -1 - number) for number, uop in enumerate(graph.toposort("BUFFER"))}
     return list(substituted(graph, others).src)
-
-
-def _kind_of(uops: Sequence[UOp], buffers: Sequence[Buffer], device: str) -> tuple[Any, ...]:
-    """The key that graphs of one template share: the device, and ops, dtypes and numbers of axes."""
-    return (
-        device,
-        tuple([(uop.op, str(uop.dtype), len(uop.shape)) for uop in uops]),
-        tuple([(str(buffer.dtype), len(buffer.shape)) for buffer in buffers]),
-    )
 
 
 def _templates(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> Iterator[Template]:

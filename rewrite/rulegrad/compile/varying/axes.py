@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rulegrad.ir import UOp
 
-Pair = tuple[int, int]  # a size in both graphs
-_Shape = tuple[int, ...]
+from .pairs import Pair, how_many_vary, paired
 
 
 def connected(pairs: Iterable[tuple[UOp, UOp]]) -> dict[Pair, Pair]:
@@ -36,14 +35,16 @@ def connected(pairs: Iterable[tuple[UOp, UOp]]) -> dict[Pair, Pair]:
 def _groups(a: UOp, b: UOp) -> Iterator[list[Pair]]:
     """The sizes of a node and of its sources that belong together."""
     others = b.attrs
-    own = _paired(a.shape, b.shape)
+    own = paired(a.shape, b.shape)
     along = [
-        _paired(value, others[name]) for name, value in a.attrs.items() if name in ("before", "after", "begin", "end")
+        paired(value, others[name]) for name, value in a.attrs.items() if name in ("before", "after", "begin", "end")
     ]
     for x, y in zip(a.src, b.src, strict=True):
-        below = _paired(x.shape, y.shape)
+        below = paired(x.shape, y.shape)
         if a.op == "RESHAPE":
-            yield from _regrouped(below, own)
+            # where several vary, one size is their product, which says nothing of how they depend on each other
+            groups = regrouped(below, own)
+            yield from ([*one, *two] for one, two in groups if max(map(how_many_vary, (one, two))) <= 1)
         elif a.op == "PERMUTE":
             yield from ([own[k], below[axis]] for k, axis in enumerate(a.attrs["order"]))
         elif a.op == "UNFOLD":
@@ -55,14 +56,11 @@ def _groups(a: UOp, b: UOp) -> Iterator[list[Pair]]:
             yield [*own, *below]
 
 
-def _paired(one: _Shape, two: _Shape) -> list[Pair]:
-    return list(zip(one, two, strict=False))
+def regrouped(below: Sequence[Pair], own: Sequence[Pair]) -> Iterator[tuple[list[Pair], list[Pair]]]:
+    """The neighbouring axes that a reshape makes of each other, as many elements being before them in both.
 
-
-def _regrouped(below: Sequence[Pair], own: Sequence[Pair]) -> Iterator[list[Pair]]:
-    """The neighbouring axes that become each other, as many elements being before them in both, where one size varies.
-
-    Where several vary, one size is their product, which says nothing of how they depend on each other.
+    >>> list(regrouped([(2, 3), (8, 8), (5, 6)], [(16, 24), (5, 6)]))
+    [([(2, 3), (8, 8)], [(16, 24)]), ([(5, 6)], [(5, 6)])]
     """
     left, right = ([pair for pair in pairs if pair != (1, 1)] for pairs in (below, own))
     groups: tuple[list[Pair], list[Pair]] = [], []
@@ -73,6 +71,5 @@ def _regrouped(below: Sequence[Pair], own: Sequence[Pair]) -> Iterator[list[Pair
         groups[side].append(pair)
         sizes[side] = (sizes[side][0] * pair[0], sizes[side][1] * pair[1])
         if sizes[0] == sizes[1]:
-            if all(sum(m != n for m, n in several) <= 1 for several in groups):
-                yield [*groups[0], *groups[1]]
+            yield groups
             groups = [], []

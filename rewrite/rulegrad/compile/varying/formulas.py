@@ -53,6 +53,36 @@ def plus(formula: Formula, constant: int) -> Formula:
     return (((), constant), *terms) if constant else terms
 
 
+def sum_of_products(products: Iterable[tuple[int, Iterable[Formula]]]) -> Formula:
+    """The sum of products of formulas, each times a factor.
+
+    >>> t, u = (((0,), 1),), (((), 1), ((1,), 1))
+    >>> sum_of_products([(2, [t, u]), (-1, [t])])
+    (((0,), 1), ((0, 1), 2))
+    """
+    total: dict[Monomial, int] = {}
+    for factor, formulas in products:
+        product: dict[Monomial, int] = {(): factor}
+        for formula in formulas:
+            wider: dict[Monomial, int] = {}
+            for (one, k), (two, m) in itertools.product(product.items(), formula):
+                names = tuple(sorted(one + two))
+                wider[names] = wider.get(names, 0) + k * m
+            product = wider
+        for names, k in product.items():
+            total[names] = total.get(names, 0) + k
+    return tuple(sorted(((names, k) for names, k in total.items() if k), key=lambda one: (len(one[0]), one[0])))
+
+
+def substituted(formula: Formula, variable: int, value: Formula) -> Formula:
+    """A formula with another one in the place of a variable.
+
+    >>> substituted((((), 1), ((0, 1), 2)), 1, (((), 3), ((0,), 1)))
+    (((), 1), ((0,), 6), ((0, 0), 2))
+    """
+    return sum_of_products((k, [value if v == variable else (((v,), 1),) for v in names]) for names, k in formula)
+
+
 def monomials_of(shapes: Iterable[Sequence[Formula]], variables: int) -> tuple[Monomial, ...]:
     """The monomials of the numbers of elements of these shapes, all that divide one of them, and all variables.
 

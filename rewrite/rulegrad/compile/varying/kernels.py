@@ -10,7 +10,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.substitution import substituted
 
 from .formulas import Fit, Formula, value_of
-from .templates import DifferentError
+from .pairs import DifferentError
 
 
 def variable(number: int, least: int, typical: int, most: int) -> UOp:

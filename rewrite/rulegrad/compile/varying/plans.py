@@ -16,7 +16,7 @@ from rulegrad.compile.kernels import compile_varying, launch_sizes
 from rulegrad.compile.memory_plan import MemoryPlan, plan_memory
 from rulegrad.compile.plans import Launch, Plan, Prepared, executables_of, make_plan, record
 from rulegrad.compile.schedule import Schedule, Step, make_schedule, number_buffers
-from rulegrad.errors import DeviceError, RulegradError
+from rulegrad.errors import DeviceError, GraphError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import LARGE, Layout
@@ -36,7 +36,8 @@ from .formulas import (
     value_of,
 )
 from .kernels import at_sizes, general_kernel, variable
-from .templates import DifferentError, Hole, Template, instance
+from .pairs import DifferentError
+from .templates import Hole, Template, instance
 from .validity import Bounds, Comparison, GraphAt, Point, is_possible, valid_bounds
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def general_plan(template: Template, device: str, bounds: Bounds | None = None) 
     try:
         made, is_of_examples = _made(template, device, bounds)
         packed = _packed(made)
-    except DeviceError:
+    except (DeviceError, GraphError):  # of the device, and what is found out before anything is scheduled
         raise
     except (DifferentError, NoFormulaError, RulegradError) as error:
         on_disk.keep(_KIND, {text: _OF_EXAMPLES, of_examples: {"refused": str(error)}}, target)
@@ -241,15 +242,22 @@ def _fit_of_quotients(template: Template, graph_at: GraphAt) -> Fit | None:
         range(n, n + _VALUES * d) for n, d in zip(template.own(_typical(template)), template.own(divided), strict=True)
     ]
     drawn = ([chosen.choice(row) for row in ranges] for _ in range(_CANDIDATES))
-    candidates = dict.fromkeys(template.sizes_of(own) for own in drawn if len(set(own)) == len(own))
+    points = dict.fromkeys(template.sizes_of(own) for own in drawn if len(set(own)) == len(own))
+    paddings = list(_paddings(template))  # none is nothing: an axis that is whole blocks by itself is not padded
+    candidates = [point for point in points if all(value_of(one, point) > 0 for one in paddings)]
     found = determining(template.monomials, candidates)
     return Fit(*found) if found and all(is_possible(graph_at, point) for point in found[1]) else None
 
 
+def _paddings(template: Template) -> Iterator[Formula]:
+    """Those that vary."""
+    paddings = (node.attrs[side] for node in template.nodes if node.op == "PAD" for side in ("before", "after"))
+    return (one.formula for padding in paddings for one in padding if isinstance(one, Hole))
+
+
 def _places(template: Template, number: int) -> tuple[int, int]:
     """The least and the most that a size may be for the padding of a value that is put there."""
-    paddings = (node.attrs[side] for node in template.nodes if node.op == "PAD" for side in ("before", "after"))
-    rests = (dict(one.formula) for padding in paddings for one in padding if isinstance(one, Hole))
+    rests = [dict(one) for one in _paddings(template)]
     most = [rest.get((), 0) // -rest[number,] for rest in rests if rest.get((number,), 0) < 0 and len(rest) <= 2]
     return _LEAST, min(most, default=max(template.examples[number]))
 
@@ -334,10 +342,10 @@ def _typical(template: Template) -> Sequence[int]:
 def _near(size: float) -> int:
     """A size that all sizes near this one have in common: no power of two, as sizes that vary seldom have such factors.
 
-    >>> [_near(size) for size in (3, 197, 256, 350, 400)]
-    [4, 260, 260, 260, 520]
+    >>> [_near(size) for size in (0, 3, 197, 256, 350, 400)]
+    [2, 4, 260, 260, 260, 520]
     """
-    power = 1 << max(1, round(math.log2(size)))
+    power = 1 << round(math.log2(max(2, size)))
     return power + power // 64
 
 

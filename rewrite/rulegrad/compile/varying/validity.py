@@ -21,7 +21,8 @@ from rulegrad.ir.substitution import substituted
 
 from .formulas import Fit, NoFormulaError, primes_in
 from .kernels import at_point, at_sizes
-from .templates import DifferentError, Template
+from .pairs import DifferentError
+from .templates import Template
 
 Bounds: TypeAlias = "tuple[tuple[int, int], ...]"  # the least and the most of each size
 Point: TypeAlias = "tuple[int, ...]"
