@@ -30,6 +30,7 @@ from rulegrad.tensor.aliasing import release
 from rulegrad.tensor.attention import chosen_attention
 from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.gradient_mode import gradients_enabled
+from rulegrad.tensor.history import point_of
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
 from rulegrad.tensor.trees import difference, flatten, structure
@@ -263,7 +264,10 @@ def are_in_buffers(tensors: Sequence[Any]) -> bool:
 
 def _is_transformed(tensor: Any) -> bool:
     """Whether a tensor is an argument inside `grad` or `vmap`, or computed from one."""
-    return bool(tensor._uop.toposort("ARGUMENT", "BATCHED"))
+    return any(
+        node.op == "BATCHED" or (point := point_of(node)) is None or not point.is_name
+        for node in tensor._uop.toposort("ARGUMENT", "BATCHED")
+    )
 
 
 def _rebound(walk: Walk, roots: Sequence[Any], trace: Trace) -> str:

@@ -33,6 +33,15 @@ def own_node(value: UOp) -> UOp:
     return UOp("ARGUMENT", (UOp("DETACH", (value,)),), id=next(argument_numbers))
 
 
+def renamed(value: UOp) -> tuple[UOp, GradientPoint]:
+    """The value under a name of its own, as equal values are one node: a gradient by the name is not one by the value.
+
+    The point knows the name; gradients go through it by the rules.
+    """
+    node = UOp("ARGUMENT", (value,), id=next(argument_numbers))
+    return node, GradientPoint(node, None)
+
+
 class GradientPoint:
     """A buffer that stands for a tensor with a gradient in the graphs that are built on it.
 
@@ -63,6 +72,11 @@ class GradientPoint:
         # Later points depend on earlier ones only, so this is an order in which to walk back.
         self.number = next(_numbers)
         _points[uop] = self
+
+    @property
+    def is_name(self) -> bool:
+        """Whether this is a name only: gradients neither end here nor leave the rules."""
+        return self.leaf is None and not self.goes_on
 
     @property
     def goes_on(self) -> bool:

@@ -23,7 +23,9 @@ from rulegrad.tensor.axes import (
     whole_number,
 )
 from rulegrad.tensor.constants import constant, filled
+from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.graph_functions import built_once
+from rulegrad.tensor.history import join, renamed
 from rulegrad.tensor.operands import cast_to, number_of, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
@@ -290,7 +292,12 @@ def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
     >>> x.tolist(), y.tolist()
     ([2.0], [1.0])
     """
-    return self._result(self.uop)
+    if not (self._requires_grad and gradients_enabled()):
+        return self._result(self.uop)
+    node, name = renamed(self.uop)
+    copy = self._result(node)
+    copy._history = join(copy._history, name)
+    return copy
 
 
 def view(self: Tensor, *shape: Any) -> Tensor:
