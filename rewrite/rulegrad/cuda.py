@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rulegrad.errors import DeviceError
+from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime import devices
 from rulegrad.runtime.allocator import Allocator
 from rulegrad.support.torch_modules import modules_below
 from rulegrad.tensor import generators
 
 __all__ = [
-    "current_device", "device_count", "empty_cache", "get_rng_state", "get_rng_state_all", "is_available",
-    "is_initialized", "manual_seed", "manual_seed_all",
-    "max_memory_allocated", "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "set_rng_state",
-    "set_rng_state_all", "synchronize",
+    "OutOfMemoryError", "current_device", "device_count", "empty_cache", "get_rng_state", "get_rng_state_all",
+    "init", "ipc_collect", "is_available", "is_bf16_supported", "is_initialized", "manual_seed",
+    "manual_seed_all", "max_memory_allocated", "memory_allocated", "memory_reserved", "reset_peak_memory_stats",
+    "set_rng_state", "set_rng_state_all", "synchronize",
 ]  # fmt: skip
 
 
@@ -31,6 +31,8 @@ def __getattr__(name: str) -> Any:
     if name in _LIKE_STREAM:
         found = globals()[name] = type(name, (Stream,), {"__doc__": "For annotations, as `Stream`."})
         return found
+    if name == "_initialized":  # a flag of PyTorch's module, which reversible layers and their random states ask
+        return is_initialized()
     return _module_below(name)
 
 
@@ -56,7 +58,17 @@ def is_available() -> bool:
     return device_count() > 0
 
 
-is_initialized = is_available
+is_initialized = is_bf16_supported = is_available
+
+
+def init() -> None:
+    """Nothing: a device is started by its first use.
+
+    >>> init()
+    """
+
+
+ipc_collect = _lazy_init = init
 
 
 def current_device() -> int:

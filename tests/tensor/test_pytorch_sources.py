@@ -2,8 +2,55 @@
 
 from __future__ import annotations
 
+import importlib
+
+import numpy as np
+import pytest
+
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, nn
+from rulegrad.errors import ConfigError, GradientError
+
+
+def test_switches_of_libraries_that_programs_set_change_nothing():
+    """Lines from the heads of training scripts, where there is no CUDA device as well as where there is one."""
+    rg.backends.cuda.matmul.allow_tf32 = True
+    rg.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    assert rg.backends.cuda.matmul.allow_tf32 and not rg.backends.cudnn.allow_tf32
+    rg.backends.cuda.matmul.allow_tf32 = False
+    rg.backends.cuda.enable_flash_sdp(False)
+    assert rg.backends.cuda.flash_sdp_enabled() and rg.backends.cudnn.version() is None
+    for name in ("mha", "mkl", "nnpack", "openmp", "quantized"):
+        assert not importlib.import_module(f"rulegrad.backends.{name}").is_available()
+    rg.set_float32_matmul_precision("high")
+    assert rg.get_float32_matmul_precision() == "highest"
+    assert rg.cuda._initialized == rg.cuda.is_bf16_supported() == rg.cuda.is_available()
+    rg.cuda.init()
+    rg.cuda.ipc_collect()
+    assert rg.cuda.OutOfMemoryError is rg.OutOfMemoryError and issubclass(rg.OutOfMemoryError, RuntimeError)
+
+
+def test_names_that_sources_of_layers_losses_and_functions_import():
+    types, names = (importlib.import_module(f"rulegrad.nn.{name}") for name in ("common_types", "_reduction"))
+    assert types._size_2_t and types._size_any_t and types._ratio_3_t
+    assert names.get_enum(names.legacy_get_string(False, None)) == names.legacy_get_enum(False, True) == 2
+    with pytest.raises(ConfigError, match="reduction='some'"):
+        names.get_enum("some")
+    with pytest.raises(GradientError, match="from backward"):
+        rg.autograd.Function.jvp(None)
+    modes = importlib.import_module("rulegrad.autograd.grad_mode")
+    assert modes.set_grad_enabled is rg.autograd.set_grad_enabled is rg.set_grad_enabled
+    with rg.autograd.inference_mode():
+        assert not rg.is_grad_enabled()
+    assert importlib.import_module("rulegrad.nn.utils.clip_grad").clip_grad_norm_ is nn.utils.clip_grad_norm_
+    layers = [nn.Conv2d(1, 1, 1), nn.ConvTranspose1d(1, 1, 1), nn.Linear(1, 1)]
+    assert [isinstance(layer, nn.modules.conv._ConvNd) for layer in layers] == [True, True, False]
+    assert isinstance(nn.Dropout2d(), nn.modules.dropout._DropoutNd)
+    scattered = importlib.import_module("rulegrad.nn.parallel.scatter_gather")
+    assert scattered.scatter((1, 2), [0]) == [(1, 2)] and scattered.gather([3], 0) == 3
+    with pytest.raises(ConfigError, match="2 devices"):
+        scattered.scatter((1, 2), [0, 1])
+    assert rg.futures.Future[Tensor] and rg.DeviceObjType
 
 
 def test_a_gradient_by_a_clone_is_not_one_by_what_it_is_a_copy_of(any_device):
@@ -27,3 +74,14 @@ def test_a_gradient_by_a_clone_is_not_one_by_what_it_is_a_copy_of(any_device):
             step(given()).tolist()
         traced[name] = len(calls)
     assert traced["clone"] == traced["product"]
+
+
+def test_sigmoids_that_are_neither_0_nor_1():
+    """By as little as the dtype has: of float64 they were as far from 1 as of float32."""
+    clipped = importlib.import_module("rulegrad.distributions.transforms")._clipped_sigmoid
+    for dtype in ("float32", "float64"):
+        x = Tensor(np.array([-1e9, 0.0, 20.0, 1e9], dtype), device="numpy")
+        info = np.finfo(dtype)
+        exact = 1 / (1 + np.exp(-20.0))
+        wanted = [info.tiny, 0.5, min(exact, 1 - info.eps), 1 - info.eps]
+        np.testing.assert_allclose(clipped(x).numpy(), np.array(wanted, dtype), rtol=2 * info.eps)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
 from rulegrad.nn._arguments import require_sizes
-from rulegrad.nn._module import Described, Layer
+from rulegrad.nn._module import Described, Layer, Module
 from rulegrad.tensor.convolution import one_for_each_axis
 from rulegrad.tensor.tensor import Tensor
 
@@ -27,7 +27,11 @@ def _check_channels(name: str, inputs: int, outputs: int, groups: int) -> None:
         )
 
 
-class _Convolution(Layer):
+class _ConvNd(Module):
+    """The base of all convolutions, as programs ask for it that treat them alike."""
+
+
+class _Convolution(_ConvNd, Layer):
     """Base of Conv1d, Conv2d and Conv3d."""
 
     _rank: int
@@ -131,7 +135,7 @@ class Conv3d(_Convolution):
     _rank = 3
 
 
-class _Transposed(Described):
+class _Transposed(_ConvNd, Described):
     """Base of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d."""
 
     _rank: int

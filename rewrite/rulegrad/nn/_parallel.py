@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rulegrad.errors import ConfigError
 from rulegrad.nn._module import Module
+from rulegrad.tensor.tensor import Tensor
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "gather", "scatter", "scatter_kwargs"]
 
 
 class DataParallel(Module):
@@ -37,3 +39,31 @@ class DistributedDataParallel(Module):
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         raise ConfigError("DistributedDataParallel: there are no groups of processes; use rulegrad.distributed")
+
+
+def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
+    """The inputs for each device: all of them for the one. Raises ConfigError for several.
+
+    >>> scatter((1, "two"), [0])
+    [(1, 'two')]
+    """
+    if len(target_gpus) > 1:
+        raise ConfigError(f"scatter: {len(target_gpus)} devices; use rulegrad.distributed.data_parallel")
+    return (inputs,) if isinstance(inputs, Tensor) else [inputs]
+
+
+def scatter_kwargs(inputs: Any, kwargs: Any, target_gpus: Sequence[Any], dim: int = 0) -> tuple[Any, Any]:
+    """`scatter` of arguments, and of those with names."""
+    return tuple(scatter(inputs, target_gpus, dim)), tuple(scatter(kwargs or {}, target_gpus, dim))
+
+
+def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
+    """The outputs of each device, joined: those of the one. Raises ConfigError for several.
+
+    >>> from rulegrad import Tensor
+    >>> gather([Tensor([1, 2])], 0).tolist()
+    [1, 2]
+    """
+    if len(outputs) > 1:
+        raise ConfigError(f"gather: outputs of {len(outputs)} devices; use rulegrad.distributed.data_parallel")
+    return outputs[0]

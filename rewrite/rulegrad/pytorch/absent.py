@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Final
 
 from rulegrad.tensor.addresses import UntypedStorage
 
 __all__ = [
     "AbsentDtype", "FakeTensor", "PyTorchFileReader", "SymBool", "SymFloat", "SymInt", "TensorType", "TypedStorage",
-    "UntypedStorage", "get_proxy_mode", "is_fake",
+    "UntypedStorage", "get_proxy_mode", "is_fake", "unset_fake_temporarily",
 ]  # fmt: skip
 
 
@@ -47,6 +48,11 @@ def is_fake(x: Any) -> bool:
     False
     """
     return False
+
+
+def unset_fake_temporarily() -> Any:
+    """A block in which tensors have values, as everywhere."""
+    return nullcontext()
 
 
 def get_proxy_mode() -> None:

@@ -41,6 +41,9 @@ class Context:
         """Keep tensors (or None) for `backward`, which finds them in `saved_tensors`."""
         self.saved_tensors = tensors
 
+    def save_for_forward(self, *tensors: Any) -> None:
+        """For programs of PyTorch, whose `jvp` reads them: tangents are computed from `backward` here."""
+
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Results that have no gradient."""
         self._constant = tensors
@@ -80,6 +83,11 @@ class Function:
     setup_context: Any = None
     forward: Any
     backward: Any
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """For programs of PyTorch, which may have one: tangents are computed from `backward` here."""
+        raise GradientError("Function.jvp: tangents are computed from backward, so nothing calls it")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:

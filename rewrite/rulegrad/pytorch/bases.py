@@ -4,19 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from rulegrad.nn._convolution import _ConvNd, _Transposed
+from rulegrad.nn._dropout import Dropout
 from rulegrad.nn._module import Module
 from rulegrad.nn._normalization import _BatchNorm, _InstanceNorm, _Running
+from rulegrad.nn._padding import _ConstantPad
+from rulegrad.nn._pooling import _MaxPool
 from rulegrad.nn.state import IncompatibleKeys
 
 _IncompatibleKeys = IncompatibleKeys
 
-__all__ = ["_BatchNorm", "_InstanceNorm", "_Loss", "_NormBase", "_WeightedLoss"]
+__all__ = ["_BatchNorm", "_ConvNd", "_InstanceNorm", "_Loss", "_NormBase", "_WeightedLoss"]
 
-_NormBase = _Running
+_NormBase, _ConvTransposeNd, _MaxPoolNd, _ConstantPadNd, _DropoutNd = (
+    _Running,
+    _Transposed,
+    _MaxPool,
+    _ConstantPad,
+    Dropout,
+)
 _params_t = params_t = ParamsT = Any
 #: What stands in `defaults` for an option that has to be given.
 required = object()
-Device = _device = _size = _size_2_t = _int = _dtype = Number = Any
+#: Numbers for each axis, of `torch.nn.common_types`.
+_size_any_t = _size_1_t = _size_2_t = _size_3_t = _size_4_t = _size_5_t = _size_6_t = Any
+_size_any_opt_t = _size_2_opt_t = _size_3_opt_t = _ratio_any_t = _ratio_2_t = _ratio_3_t = Any
+_scalar_or_tuple_any_t = _scalar_or_tuple_1_t = _scalar_or_tuple_2_t = _scalar_or_tuple_3_t = Any
+_scalar_or_tuple_4_t = _scalar_or_tuple_5_t = _scalar_or_tuple_6_t = _tensor_list_t = _maybe_indices_t = Any
+Device = _device = _size = _int = _dtype = Number = Any
 
 
 class _Loss(Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Sequence
+from types import GenericAlias
 from typing import Any
 
 __all__ = ["Future", "collect_all", "wait_all"]
@@ -17,6 +18,8 @@ class Future:
     >>> later.set_result(3); doubled.wait()
     6
     """
+
+    __class_getitem__: Any = classmethod(GenericAlias)  # `Future[Tensor]`, in annotations
 
     def __init__(self, *, devices: Any = None) -> None:
         self._future: concurrent.futures.Future[Any] = concurrent.futures.Future()

@@ -6,7 +6,6 @@ for a name that it does not have itself.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import math
@@ -20,11 +19,12 @@ from rulegrad import cuda
 from rulegrad._core import Size
 from rulegrad.array_api import from_dlpack
 from rulegrad.capture import ScriptModule
-from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.errors import DtypeError, OutOfMemoryError, ShapeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import FloatInfo, finfo, iinfo
 from rulegrad.nn import functional
 from rulegrad.pytorch import absent, defaults, library, lists, reductions, sparse, windows
+from rulegrad.pytorch.gradient_modes import inference_mode
 from rulegrad.support.torch_names import (
     COPIES,
     FUNCTIONAL,
@@ -40,7 +40,7 @@ from rulegrad.support.torch_names import (
 )
 from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.device_names import device
-from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad, set_grad_enabled
+from rulegrad.tensor.gradient_mode import gradients_enabled, set_grad_enabled
 from rulegrad.tensor.operands import result_dtype
 from rulegrad.tensor.outputs import put
 from rulegrad.tensor.printing import set_printoptions
@@ -58,19 +58,6 @@ def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor
 def from_numpy(array: Any) -> Tensor:
     """A tensor of the values of an array. They are copied: later changes of the array do not reach the tensor."""
     return Tensor(array)
-
-
-def inference_mode(mode: Any = True) -> Any:
-    """`no_grad()`, or with `mode=False` nothing; a function in its place is decorated.
-
-    >>> import rulegrad
-    >>> with rulegrad.inference_mode():
-    ...     rulegrad.is_grad_enabled()
-    False
-    """
-    if callable(mode):
-        return no_grad()(mode)
-    return no_grad() if mode else contextlib.nullcontext()
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
@@ -235,6 +222,11 @@ def _nothing(*_: Any, **__: Any) -> None:
     """A switch of PyTorch that changes nothing here."""
 
 
+def _matmul_precision() -> str:
+    """ "highest": float32 is multiplied as float32."""
+    return "highest"
+
+
 def _is_off(*_: Any, **__: Any) -> bool:
     """False: there is no such mode here."""
     return False
@@ -259,6 +251,7 @@ _VALUES: Final[dict[str, Any]] = {
     **{name: name for name in ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format", "strided")},
     **{name: name for name in ("sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr")},
     "layout": str, "memory_format": str,
+    "OutOfMemoryError": OutOfMemoryError, "DeviceObjType": str, "get_float32_matmul_precision": _matmul_precision,
     **dict.fromkeys(("set_float32_matmul_precision", "set_warn_always", "use_deterministic_algorithms"), _nothing),
     **dict.fromkeys(("are_deterministic_algorithms_enabled", *_OFF), _is_off),
     **{one.__name__: one for one in (frombuffer, get_autocast_dtype, is_autocast_enabled, set_printoptions, typename)},

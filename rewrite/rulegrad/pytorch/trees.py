@@ -165,13 +165,21 @@ def _dict_unflatten(values: Sequence[Any], keys: Sequence[Any]) -> dict[Any, Any
     return dict(zip(keys, values, strict=True))
 
 
+def _namedtuple_flatten(tree: Any) -> tuple[list[Any], Any]:
+    return list(tree), type(tree)
+
+
+def _namedtuple_unflatten(parts: Any, kind: Any) -> Any:
+    return kind(*parts)
+
+
 #: Kinds of nodes, by class.
 SUPPORTED_NODES: dict[Any, NodeDef] = {
     tuple: NodeDef(tuple, lambda tree: (list(tree), None), lambda parts, _: tuple(parts)),
     list: NodeDef(list, lambda tree: (list(tree), None), lambda parts, _: list(parts)),
     dict: NodeDef(dict, _dict_flatten, _dict_unflatten),
     OrderedDict: NodeDef(OrderedDict, _dict_flatten, lambda parts, keys: OrderedDict(zip(keys, parts, strict=True))),
-    namedtuple: NodeDef(namedtuple, lambda tree: (list(tree), type(tree)), lambda parts, kind: kind(*parts)),
+    namedtuple: NodeDef(namedtuple, _namedtuple_flatten, _namedtuple_unflatten),
     deque: NodeDef(deque, lambda tree: (list(tree), tree.maxlen), deque),
     defaultdict: NodeDef(
         defaultdict,

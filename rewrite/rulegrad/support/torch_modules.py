@@ -22,6 +22,7 @@ _QUANTIZED: Final = """
 ao.nn.quantized ao.quantization ao.quantization.quantize ao.quantization.stubs nn.quantized quantization
 """
 _SYMBOLIC: Final = "helper " + " ".join(f"opset{version}" for version in range(7, 21))
+_LIBRARIES: Final = "cuda cudnn mha mkl mkldnn mps nnpack openmp opt_einsum quantized"
 _DATA: Final = "_utils _utils.collate dataset distributed sampler"
 _DISTRIBUTIONS: Final = """
 bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet distribution exp_family exponential
@@ -35,7 +36,8 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "accelerator": ("pytorch.accelerator",),
     **dict.fromkeys(("ao", "ao.nn"), ()),
     **dict.fromkeys(_QUANTIZED.split(), ("pytorch.quantization",)),
-    "autograd": ("pytorch.autograd", "pytorch.anomalies"),
+    "autograd": ("pytorch.autograd", "pytorch.anomalies", "pytorch.gradient_modes"),
+    "autograd.grad_mode": ("pytorch.gradient_modes",),
     "autograd.anomaly_mode": ("pytorch.anomalies",),
     "autograd.function": ("pytorch.autograd",),
     "autograd.forward_ad": ("pytorch.forward_ad",),
@@ -48,7 +50,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "_dynamo": ("pytorch.compiler",),
     **{f"_dynamo.{name}": ("pytorch.compiler",) for name in ("_trace_wrapped_higher_order_op", "eval_frame", "utils")},
     "backends": ("pytorch.backends",),
-    **{f"backends.{name}": ("pytorch.backends",) for name in ("cuda", "cudnn", "mkldnn", "mps", "opt_einsum")},
+    **{f"backends.{name}": ("pytorch.backends",) for name in _LIBRARIES.split()},
     "compiler": ("pytorch.compiler",),
     "cpu": ("pytorch.processors",),
     "cpu.amp": ("amp",),
@@ -76,12 +78,15 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "mps": ("pytorch.metal",),
     "nn.attention.flex_attention": ("pytorch.flex_attention",),
     "nn.attention": ("pytorch.attention",),
+    "nn.common_types": ("pytorch.bases",),
+    "nn._reduction": ("pytorch.reduction_names",),
     "nn.modules": ("nn", "pytorch.bases"),
     **{f"nn.modules.{name}": ("nn", "pytorch.bases") for name in _OF_NN.split()},
     "nn.modules.lazy": ("pytorch.lazy", "nn"),
     "nn.modules.utils": ("pytorch.tuples",),
     "nn.parallel": ("nn._parallel",),
-    **{f"nn.parallel.{name}": ("nn._parallel",) for name in ("data_parallel", "distributed")},
+    **{f"nn.parallel.{name}": ("nn._parallel",) for name in ("data_parallel", "distributed", "scatter_gather")},
+    **{f"nn.utils.{name}": ("nn.utils",) for name in ("clip_grad", "convert_parameters")},
     "nn.utils.fusion": ("nn.utils._fusion",),
     "nn.utils.rnn": ("pytorch.sequences",),
     **{f"onnx.symbolic_{name}": ("pytorch.symbolics",) for name in _SYMBOLIC.split()},

@@ -102,13 +102,13 @@ _OTHERS: Final = """
 sparse_coo_tensor sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr
 complex32 float8_e4m3fnuz float8_e5m2fnuz qint32 qint8 quint8
 PyTorchFileReader ScriptModule is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_warn_always
-Event Size Stream SymBool ops SymFloat SymInt TensorType TypedStorage UntypedStorage _assert _assert_async
-are_deterministic_algorithms_enabled as_tensor asarray channels_last channels_last_3d contiguous_format
+Event OutOfMemoryError Size Stream SymBool ops SymFloat SymInt TensorType TypedStorage UntypedStorage _assert
+_assert_async are_deterministic_algorithms_enabled as_tensor asarray channels_last channels_last_3d contiguous_format
 device dtype e finfo from_dlpack from_numpy frombuffer get_autocast_dtype get_autocast_gpu_dtype get_default_device
-get_default_dtype iinfo inf inference_mode is_autocast_cpu_enabled is_autocast_enabled is_grad_enabled
-is_inference_mode_enabled is_tensor layout memory_format meshgrid nan newaxis pi pow preserve_format set_default_device
-set_default_dtype set_default_tensor_type set_float32_matmul_precision set_grad_enabled set_printoptions strided torch
-typename use_deterministic_algorithms
+get_default_dtype get_float32_matmul_precision iinfo inf inference_mode is_autocast_cpu_enabled is_autocast_enabled
+is_grad_enabled is_inference_mode_enabled is_tensor layout memory_format meshgrid nan newaxis pi pow preserve_format
+set_default_device set_default_dtype set_default_tensor_type set_float32_matmul_precision set_grad_enabled
+set_printoptions strided torch typename use_deterministic_algorithms DeviceObjType
 """
 #: All names that are there.
 NAMES: Final = frozenset(

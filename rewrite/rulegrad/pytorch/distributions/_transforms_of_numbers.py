@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rulegrad.errors import ConfigError
+from rulegrad.ir.limits import finfo
 from rulegrad.pytorch.distributions import constraints
 from rulegrad.pytorch.distributions._multivariate import sum_of_last
 from rulegrad.tensor.movement import broadcast_shapes
@@ -335,16 +336,26 @@ class PowerTransform(_OfNumbers):
         return (self.exponent * y / x).abs().log()
 
 
+def _inside_unit_interval(y: Tensor) -> Tensor:
+    """Neither 0 nor 1, by as little as the dtype has."""
+    info = finfo(y.dtype)
+    return y.clamp(float(info.tiny), 1 - float(info.eps))
+
+
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    return _inside_unit_interval(x.sigmoid())
+
+
 class SigmoidTransform(_OfNumbers):
     """sigmoid(x)."""
 
     codomain = constraints.unit_interval
 
     def _call(self, x: Any) -> Any:
-        return x.sigmoid().clamp(1e-37, 1 - 2.0**-23)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
-        y = y.clamp(1e-37, 1 - 2.0**-23)
+        y = _inside_unit_interval(y)
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:

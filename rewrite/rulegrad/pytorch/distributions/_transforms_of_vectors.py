@@ -8,10 +8,11 @@ from typing import Any
 
 from rulegrad._core import Size
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.ir.limits import finfo
 from rulegrad.nn.functional import pad
 from rulegrad.pytorch.distributions import constraints
 from rulegrad.pytorch.distributions._multivariate import sum_of_last
-from rulegrad.pytorch.distributions._transforms_of_numbers import Transform, _with_axes
+from rulegrad.pytorch.distributions._transforms_of_numbers import Transform, _clipped_sigmoid, _with_axes
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = [
@@ -56,7 +57,7 @@ class StickBreakingTransform(_OfVectors):
     domain, codomain = constraints.real_vector, constraints.simplex
 
     def _call(self, x: Any) -> Any:
-        part = (x - self._offset(x)).sigmoid().clamp(_TINY, 1 - _EPS)
+        part = _clipped_sigmoid(x - self._offset(x))
         left = (1 - part).cumprod(-1)
         return pad(part, (0, 1), value=1.0) * pad(left, (1, 0), value=1.0)
 
@@ -125,7 +126,8 @@ class CorrCholeskyTransform(_OfVectors):
     domain, codomain = constraints.real_vector, constraints.corr_cholesky
 
     def _call(self, x: Any) -> Any:
-        partial = _strictly_lower(x.tanh().clamp(-1 + _EPS, 1 - _EPS))
+        below_one = 1 - float(finfo(x.dtype).eps)
+        partial = _strictly_lower(x.tanh().clamp(-below_one, below_one))
         size = partial.shape[-1]
         eye = Tensor.eye(size, device=x.device).cast(x.dtype)
         left = (1 - partial.square()).cumprod(-1).sqrt()  # of a row's length, after its first numbers

@@ -11,6 +11,7 @@ from rulegrad.pytorch.distributions._transforms_of_numbers import (
     SoftplusTransform,
     TanhTransform,
     Transform,
+    _clipped_sigmoid,
     identity_transform,
 )
 from rulegrad.pytorch.distributions._transforms_of_numbers import _Inverse as _InverseTransform
@@ -31,5 +32,5 @@ __all__ = [
     "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
     "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
     "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform", "_InverseTransform",
-    "identity_transform",
+    "_clipped_sigmoid", "identity_transform",
 ]  # fmt: skip
