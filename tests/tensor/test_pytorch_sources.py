@@ -50,7 +50,7 @@ def test_names_that_sources_of_layers_losses_and_functions_import():
     assert scattered.scatter((1, 2), [0]) == [(1, 2)] and scattered.gather([3], 0) == 3
     with pytest.raises(ConfigError, match="2 devices"):
         scattered.scatter((1, 2), [0, 1])
-    assert rg.futures.Future[Tensor] and rg.DeviceObjType
+    assert rg.futures.Future[Tensor] and rg.Future and rg.DeviceObjType
 
 
 def test_a_gradient_by_a_clone_is_not_one_by_what_it_is_a_copy_of(any_device):
@@ -74,6 +74,23 @@ def test_a_gradient_by_a_clone_is_not_one_by_what_it_is_a_copy_of(any_device):
             step(given()).tolist()
         traced[name] = len(calls)
     assert traced["clone"] == traced["product"]
+
+
+def test_the_data_of_a_result_that_is_set_keeps_its_gradient(any_device):
+    """As networks do that round on the way; of a view, what it is a view of keeps its values."""
+    for of in (lambda h: h, lambda h: h.view(3)):
+        w = Tensor([0.5, -2.0, 1.5], requires_grad=True)
+        h = w * 3
+        rounded = of(h)
+        rounded.data = rounded.data.sign()
+        (rounded * rounded * 2).sum().backward()
+        assert rounded.tolist() == [1.0, -1.0, 1.0] and w.grad.tolist() == [12.0, -12.0, 12.0]
+    assert h.tolist() == [1.5, -6.0, 4.5]
+    x = Tensor([1.0, 2.0, 3.0])
+    part, whole = x[1:], x.data
+    part.data = Tensor([8.0, 9.0])
+    whole.data = whole * 2
+    assert (x.tolist(), part.tolist(), whole.tolist()) == ([1.0, 2.0, 3.0], [8.0, 9.0], [2.0, 4.0, 6.0])
 
 
 def test_sigmoids_that_are_neither_0_nor_1():

@@ -24,6 +24,7 @@ from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import FloatInfo, finfo, iinfo
 from rulegrad.nn import functional
 from rulegrad.pytorch import absent, defaults, library, lists, reductions, sparse, windows
+from rulegrad.pytorch.futures import Future
 from rulegrad.pytorch.gradient_modes import inference_mode
 from rulegrad.support.torch_names import (
     COPIES,
@@ -251,7 +252,8 @@ _VALUES: Final[dict[str, Any]] = {
     **{name: name for name in ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format", "strided")},
     **{name: name for name in ("sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr")},
     "layout": str, "memory_format": str,
-    "OutOfMemoryError": OutOfMemoryError, "DeviceObjType": str, "get_float32_matmul_precision": _matmul_precision,
+    "OutOfMemoryError": OutOfMemoryError, "DeviceObjType": str, "Future": Future,
+    "get_float32_matmul_precision": _matmul_precision,
     **dict.fromkeys(("set_float32_matmul_precision", "set_warn_always", "use_deterministic_algorithms"), _nothing),
     **dict.fromkeys(("are_deterministic_algorithms_enabled", *_OFF), _is_off),
     **{one.__name__: one for one in (frombuffer, get_autocast_dtype, is_autocast_enabled, set_printoptions, typename)},

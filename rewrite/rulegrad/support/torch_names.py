@@ -108,7 +108,7 @@ device dtype e finfo from_dlpack from_numpy frombuffer get_autocast_dtype get_au
 get_default_dtype get_float32_matmul_precision iinfo inf inference_mode is_autocast_cpu_enabled is_autocast_enabled
 is_grad_enabled is_inference_mode_enabled is_tensor layout memory_format meshgrid nan newaxis pi pow preserve_format
 set_default_device set_default_dtype set_default_tensor_type set_float32_matmul_precision set_grad_enabled
-set_printoptions strided torch typename use_deterministic_algorithms DeviceObjType
+set_printoptions strided torch typename use_deterministic_algorithms DeviceObjType Future
 """
 #: All names that are there.
 NAMES: Final = frozenset(

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rulegrad.compile
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.tensor import hooks
+from rulegrad.tensor import aliasing, hooks
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore, in_same_parts
+from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, gradient_points, join
 from rulegrad.tensor.operands import as_operand
 
@@ -315,6 +317,8 @@ def detach_(self: Tensor) -> Tensor:
 def data(self: Tensor) -> Tensor:
     """`detach()`: the values without a gradient; a view. Setting it is `assign`, which takes the values.
 
+    A result keeps its gradient, which goes on to what it was computed from. A view is none from then on.
+
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
     >>> _ = x.data.mul_(10)
     >>> x.data = x.data + 1
@@ -325,4 +329,8 @@ def data(self: Tensor) -> Tensor:
 
 
 def set_data(self: Tensor, value: Any) -> None:
-    self.assign(value)
+    if self._view is not None:  # what it is a view of keeps its values
+        aliasing.renew(self)
+        aliasing.release(self)
+    with no_grad() if self._requires_grad and not self._leaf else nullcontext():
+        self.assign(value)
