@@ -42,6 +42,8 @@ def test_names_that_sources_of_layers_losses_and_functions_import():
     assert modes.set_grad_enabled is rg.autograd.set_grad_enabled is rg.set_grad_enabled
     with rg.autograd.inference_mode():
         assert not rg.is_grad_enabled()
+    with rg.no_grad():
+        assert rg.inference_mode(False)(rg.is_grad_enabled)()
     assert importlib.import_module("rulegrad.nn.utils.clip_grad").clip_grad_norm_ is nn.utils.clip_grad_norm_
     layers = [nn.Conv2d(1, 1, 1), nn.ConvTranspose1d(1, 1, 1), nn.Linear(1, 1)]
     assert [isinstance(layer, nn.modules.conv._ConvNd) for layer in layers] == [True, True, False]
@@ -93,6 +95,19 @@ def test_the_data_of_a_result_that_is_set_keeps_its_gradient(any_device):
     assert (x.tolist(), part.tolist(), whole.tolist()) == ([1.0, 2.0, 3.0], [8.0, 9.0], [2.0, 4.0, 6.0])
 
 
+def test_hooks_of_a_state():
+    """Inner ones first; one may give another dict, as by PyTorch's older name."""
+    seen = []
+    model = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1, bias=False))
+    model[0].register_state_dict_post_hook(
+        lambda module, state, prefix, _: seen.append((type(module), prefix, len(state)))
+    )
+    handle = model._register_state_dict_hook(lambda module, state, prefix, _: {f"{prefix}all": len(state) + len(seen)})
+    assert model.state_dict(prefix="a.") == {"a.all": 4} and seen == [(nn.Linear, "a.0.", 3)]
+    handle.remove()
+    assert list(model.state_dict()) == ["0.weight", "0.bias", "1.weight"]
+
+
 def test_sigmoids_that_are_neither_0_nor_1():
     """By as little as the dtype has: of float64 they were as far from 1 as of float32."""
     clipped = importlib.import_module("rulegrad.distributions.transforms")._clipped_sigmoid
@@ -102,3 +117,18 @@ def test_sigmoids_that_are_neither_0_nor_1():
         exact = 1 / (1 + np.exp(-20.0))
         wanted = [info.tiny, 0.5, min(exact, 1 - info.eps), 1 - info.eps]
         np.testing.assert_allclose(clipped(x).numpy(), np.array(wanted, dtype), rtol=2 * info.eps)
+
+
+def test_files_for_tensorboard_of_tensors(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboardX")
+    board = importlib.import_module("rulegrad.utils.tensorboard")
+    with board.SummaryWriter(tmp_path) as writer:
+        writer.add_scalar("loss", Tensor(0.5), global_step=1)
+        writer.add_scalars("losses", {"first": Tensor(0.5), "second": 2.0}, 1)
+        writer.add_histogram("weights", Tensor([1.0, 2.0], requires_grad=True), 1)
+        assert writer.get_logdir() == writer.log_dir == str(tmp_path)
+    written = b"".join(file.read_bytes() for file in tmp_path.rglob("*tfevents*"))
+    assert b"loss" in written and b"weights" in written
+    monkeypatch.setitem(importlib.import_module("sys").modules, "tensorboardX", None)
+    with pytest.raises(ConfigError, match="pip install tensorboardX"):
+        board.SummaryWriter(tmp_path)

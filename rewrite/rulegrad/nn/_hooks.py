@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 #: Attributes of a module that hold no part of it.
-HOOKS: Final = ("_hooks", "_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_load_hooks", "_loaded_hooks")
+HOOKS: Final = (
+    "_hooks",
+    "_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_load_hooks",
+    "_loaded_hooks",
+    "_state_hooks",
+)
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -62,6 +70,7 @@ class Hooked:
     _backward_hooks: tuple[Callable[..., Any], ...] = ()
     _backward_pre_hooks: tuple[Callable[..., Any], ...] = ()
     _load_hooks: tuple[Callable[..., Any], ...] = ()
+    _state_hooks: tuple[Callable[..., Any], ...] = ()
     _loaded_hooks: tuple[Callable[..., Any], ...] = ()
 
     def _with_hook(self, name: str, hook: Callable[..., Any], prepend: bool = False, keywords: bool = False) -> Handle:
@@ -140,3 +149,19 @@ class Hooked:
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
         """After `load_state_dict`, of this module or of one that holds it, call `hook(module, incompatible_keys)`."""
         return self._with_hook("_loaded_hooks", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """After `state_dict`, of this module or of one that holds it, call a hook that may change the state.
+
+        It is `hook(module, state_dict, prefix, local_metadata)`, as in PyTorch; the metadata is empty. prefix: the path
+        of the module, with a dot. Hooks of inner modules are called first; a dict that one returns is the state then.
+
+        >>> from rulegrad import nn
+        >>> layer = nn.Linear(1, 1)
+        >>> handle = layer.register_state_dict_post_hook(lambda module, state, prefix, _: state.pop(prefix + "bias"))
+        >>> list(nn.Sequential(layer).state_dict())
+        ['0.weight']
+        """
+        return self._with_hook("_state_hooks", hook)
+
+    _register_state_dict_hook = register_state_dict_post_hook

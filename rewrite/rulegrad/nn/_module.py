@@ -368,6 +368,10 @@ class Module(Hooked, walking.Walked):
         found: dict[str, Tensor] = {} if destination is None else destination
         for path, tensor in state.get_state_dict(self).items():
             found[prefix + path] = tensor if keep_vars else tensor.detach()
+        for path, module in reversed(list(self.named_modules())):
+            for hook in module._state_hooks:
+                changed = hook(module, found, f"{prefix}{path}." if path else prefix, {})
+                found = changed if isinstance(changed, dict) else found
         return found
 
     def load_state_dict(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rulegrad.errors import ConfigError
 from rulegrad.nn._convolution import _ConvNd, _Transposed
 from rulegrad.nn._dropout import Dropout
 from rulegrad.nn._module import Module
@@ -14,7 +15,7 @@ from rulegrad.nn.state import IncompatibleKeys
 
 _IncompatibleKeys = IncompatibleKeys
 
-__all__ = ["_BatchNorm", "_ConvNd", "_InstanceNorm", "_Loss", "_NormBase", "_WeightedLoss"]
+__all__ = ["CrossMapLRN2d", "_BatchNorm", "_ConvNd", "_InstanceNorm", "_Loss", "_NormBase", "_WeightedLoss"]
 
 _NormBase, _ConvTransposeNd, _MaxPoolNd, _ConstantPadNd, _DropoutNd = (
     _Running,
@@ -52,3 +53,10 @@ class _WeightedLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
+
+
+class CrossMapLRN2d(Module):
+    """PyTorch's older `LocalResponseNorm`, whose sums leave channel 0 out never: nothing is one. Raises ConfigError."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        raise ConfigError("CrossMapLRN2d: its sums never leave channel 0 out; use LocalResponseNorm")

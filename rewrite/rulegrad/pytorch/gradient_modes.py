@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from rulegrad.tensor.gradient_mode import enable_grad, no_grad, set_grad_enabled
@@ -11,7 +10,7 @@ __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
 
 
 def inference_mode(mode: Any = True) -> Any:
-    """`no_grad()`, or with `mode=False` nothing; a function in its place is decorated.
+    """`no_grad()`, or with `mode=False` `enable_grad()`, as in PyTorch; a function in its place is decorated.
 
     >>> import rulegrad
     >>> with rulegrad.inference_mode():
@@ -20,4 +19,4 @@ def inference_mode(mode: Any = True) -> Any:
     """
     if callable(mode):
         return no_grad()(mode)
-    return no_grad() if mode else contextlib.nullcontext()
+    return no_grad() if mode else enable_grad()

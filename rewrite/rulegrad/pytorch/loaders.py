@@ -6,6 +6,9 @@ from typing import Any
 
 __all__ = ["_BaseDataLoaderIter", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"]
 
+#: Names of annotations.
+_collate_fn_t = _worker_init_fn_t = T_co = Any
+
 
 class _BaseDataLoaderIter:
     """An epoch of PyTorch's loader: nothing is one, as an epoch of `DataLoader` is a plain iterator."""

@@ -5,11 +5,14 @@ Nothing is: `rulegrad.distributed` places whole tensors, and modules by `fully_s
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from typing import Any
+
 from rulegrad.pytorch.processes import ProcessGroup, init_process_group
 
 __all__ = [
     "DTensor", "FSDPModule", "FullyShardedDataParallel", "Partial", "Placement", "Replicate", "Shard",
-    "distribute_module", "distribute_tensor", "fully_shard",
+    "distribute_module", "distribute_tensor", "fully_shard", "implicit_replication",
 ]  # fmt: skip
 
 
@@ -42,3 +45,8 @@ class FSDPModule(ProcessGroup):
 
 
 distribute_tensor = distribute_module = fully_shard = init_process_group
+
+
+def implicit_replication() -> Any:
+    """A block that changes nothing: no tensor is a part."""
+    return nullcontext()

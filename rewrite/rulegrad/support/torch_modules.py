@@ -22,6 +22,7 @@ _QUANTIZED: Final = """
 ao.nn.quantized ao.quantization ao.quantization.quantize ao.quantization.stubs nn.quantized quantization
 """
 _SYMBOLIC: Final = "helper " + " ".join(f"opset{version}" for version in range(7, 21))
+_PLACEMENTS: Final = "_composable _composable.fsdp _tensor _tensor.experimental fsdp tensor tensor.experimental"
 _LIBRARIES: Final = "cuda cudnn mha mkl mkldnn mps nnpack openmp opt_einsum quantized"
 _DATA: Final = "_utils _utils.collate dataset distributed sampler"
 _DISTRIBUTIONS: Final = """
@@ -56,7 +57,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "cpu.amp": ("amp",),
     "cuda.amp": ("amp",),
     **{f"distributed.{name}": ("pytorch.processes",) for name in ("device_mesh", "distributed_c10d", "nn", "rpc")},
-    **{f"distributed.{name}": ("pytorch.placements",) for name in ("_tensor", "fsdp", "tensor")},
+    **{f"distributed.{name}": ("pytorch.placements",) for name in _PLACEMENTS.split()},
     "distributed.fsdp.fully_sharded_data_parallel": ("pytorch.placements",),
     "distributions": ("pytorch.distributions",),
     "distributions.constraint_registry": ("pytorch.distributions.constraint_registry",),
@@ -118,6 +119,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "utils.data.dataloader": ("data", "pytorch.loaders"),
     "utils.cpp_extension": ("pytorch.cpp_extension",),
     "utils.dlpack": ("pytorch.dlpack",),
+    **dict.fromkeys(("utils.tensorboard", "utils.tensorboard.writer"), ("pytorch.tensorboard",)),
 }
 
 
