@@ -9,7 +9,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, nn
-from rulegrad.errors import ConfigError, GradientError
+from rulegrad.errors import ConfigError, GradientError, ModuleError
 
 
 def test_switches_of_libraries_that_programs_set_change_nothing():
@@ -106,6 +106,31 @@ def test_hooks_of_a_state():
     assert model.state_dict(prefix="a.") == {"a.all": 4} and seen == [(nn.Linear, "a.0.", 3)]
     handle.remove()
     assert list(model.state_dict()) == ["0.weight", "0.bias", "1.weight"]
+
+
+def test_classes_that_change_the_states_of_theirs():
+    """As FrozenBatchNorm2d of torchvision does, and layers that rename what older versions of theirs have saved."""
+
+    class Renamed(nn.Linear):
+        def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors):
+            state_dict.pop(f"{prefix}num_batches_tracked", None)
+            if f"{prefix}kernel" in state_dict:
+                state_dict[f"{prefix}weight"] = state_dict.pop(f"{prefix}kernel")
+            if f"{prefix}wrong" in state_dict:
+                errors.append("a wrong one")
+            super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
+
+        def _save_to_state_dict(self, destination, prefix, keep_vars):
+            super()._save_to_state_dict(destination, prefix, keep_vars)
+            destination[f"{prefix}kernel"] = destination.pop(f"{prefix}weight")
+
+    model = nn.Sequential(Renamed(1, 1, bias=False))
+    state = {"0.kernel": Tensor([[3.0]]), "0.num_batches_tracked": Tensor(1)}
+    model.load_state_dict(state)
+    assert model[0].weight.item() == 3.0 and list(state) == ["0.kernel", "0.num_batches_tracked"]
+    assert list(model.state_dict()) == ["0.kernel"]
+    with pytest.raises(ModuleError, match="a wrong one"):
+        model.load_state_dict({**state, "0.wrong": 1})
 
 
 def test_sigmoids_that_are_neither_0_nor_1():

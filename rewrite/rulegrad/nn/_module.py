@@ -369,10 +369,27 @@ class Module(Hooked, walking.Walked):
         for path, tensor in state.get_state_dict(self).items():
             found[prefix + path] = tensor if keep_vars else tensor.detach()
         for path, module in reversed(list(self.named_modules())):
+            place = f"{prefix}{path}." if path else prefix
+            module._save_to_state_dict(found, place, keep_vars)
             for hook in module._state_hooks:
-                changed = hook(module, found, f"{prefix}{path}." if path else prefix, {})
+                changed = hook(module, found, place, {})
                 found = changed if isinstance(changed, dict) else found
         return found
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        """For programs of PyTorch, whose classes have one that adds to the state."""
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """For programs of PyTorch, whose classes have one that changes the state first: it is read afterwards."""
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -386,11 +403,17 @@ class Module(Hooked, walking.Walked):
                 if isinstance(given := state_dict.get(path), Tensor) and given.dtype != tensor.dtype:
                     state.move(tensor, None, given.dtype, None)
         modules = list(self.named_modules())
-        if any(module._load_hooks for _, module in modules):
+        metadata = getattr(state_dict, "_metadata", {})
+        if any(module._load_hooks or _changes_states(module) for _, module in modules):
             state_dict = dict(state_dict)  # which the hooks change
+        errors: list[str] = []
         for path, module in modules:
+            given = f"{path}." if path else "", metadata.get(path, {}), strict, [], [], errors
             for hook in module._load_hooks:
-                hook(module, state_dict, f"{path}." if path else "", {}, strict, [], [], [])
+                hook(module, state_dict, *given)
+            module._load_from_state_dict(state_dict, *given)
+        if errors:
+            raise ModuleError(f"load_state_dict: {'; '.join(errors)}")
         keys = state.load_state_dict(self, state_dict, strict)
         for _, module in modules:
             for hook in module._loaded_hooks:
@@ -476,3 +499,8 @@ class Layer(Described):
     if TYPE_CHECKING:
 
         def __call__(self, x: Tensor) -> Tensor: ...
+
+
+def _changes_states(module: Module) -> bool:
+    """Whether the class has a method for the states that are loaded."""
+    return type(module)._load_from_state_dict is not Module._load_from_state_dict
