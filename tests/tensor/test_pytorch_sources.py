@@ -48,6 +48,8 @@ def test_names_that_sources_of_layers_losses_and_functions_import():
     layers = [nn.Conv2d(1, 1, 1), nn.ConvTranspose1d(1, 1, 1), nn.Linear(1, 1)]
     assert [isinstance(layer, nn.modules.conv._ConvNd) for layer in layers] == [True, True, False]
     assert isinstance(nn.Dropout2d(), nn.modules.dropout._DropoutNd)
+    functions = importlib.import_module("rulegrad.functional")
+    assert functions.einsum is rg.einsum and functions.Tensor is Tensor and not rg._C._is_tracing()
     scattered = importlib.import_module("rulegrad.nn.parallel.scatter_gather")
     assert scattered.scatter((1, 2), [0]) == [(1, 2)] and scattered.gather([3], 0) == 3
     with pytest.raises(ConfigError, match="2 devices"):

@@ -17,6 +17,7 @@ __all__ = [
     "_disabled_torch_function_impl",
     "_get_default_device",
     "_get_tracing_state",
+    "_is_tracing",
     "_log_api_usage_once",
 ]
 
@@ -32,6 +33,11 @@ def _are_functorch_transforms_active() -> bool:
 
 def _get_tracing_state() -> None:
     """None: PyTorch's tracer is not at work."""
+
+
+def _is_tracing() -> bool:
+    """False: PyTorch's tracer is not at work."""
+    return False
 
 
 def _get_default_device() -> str:

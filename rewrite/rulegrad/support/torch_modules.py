@@ -66,6 +66,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "distributions.transforms": ("pytorch.distributions.transforms",),
     **{f"distributions.{name}": ("pytorch.distributions",) for name in _DISTRIBUTIONS.split()},
     "func": ("pytorch.func",),
+    "functional": ("pytorch.functions",),
     "futures": ("pytorch.futures",),
     "fx.experimental": (),
     "fx.experimental.proxy_tensor": ("pytorch.absent",),
