@@ -99,8 +99,6 @@ def test_sequences_of_different_lengths(any_device):
         rg.nn.utils.rnn.pad_sequence([])
     with pytest.raises(ConfigError, match="padding_side"):
         rg.nn.utils.rnn.pad_sequence(rows, padding_side="up")
-    with pytest.raises(ConfigError, match="take padded sequences only"):
-        rg.nn.utils.rnn.pack_padded_sequence(padded, [1, 2])
 
 
 def test_a_module_with_other_tensors(any_device):

@@ -9,7 +9,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, nn
-from rulegrad.errors import ConfigError, GradientError, ModuleError
+from rulegrad.errors import ConfigError, GradientError, ModuleError, ShapeError
 
 
 def test_switches_of_libraries_that_programs_set_change_nothing():
@@ -133,6 +133,44 @@ def test_classes_that_change_the_states_of_theirs():
     assert list(model.state_dict()) == ["0.kernel"]
     with pytest.raises(ModuleError, match="a wrong one"):
         model.load_state_dict({**state, "0.wrong": 1})
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("lengths", [[4, 3, 1], [1, 4, 2]])
+def test_sequences_of_different_lengths_are_each_as_alone(layer, lengths, any_device):
+    rnn = nn.utils.rnn
+    model = layer(2, 3, num_layers=2, bidirectional=True)
+    x = Tensor(np.random.default_rng(0).standard_normal((5, 3, 2)).astype("float32"), requires_grad=True)
+    packed = rnn.pack_padded_sequence(x, lengths, enforce_sorted=lengths[0] > 1)
+    outputs, state = model(packed)
+    padded, found = rnn.pad_packed_sequence(outputs, padding_value=7.0, total_length=6)
+    assert isinstance(outputs, rnn.PackedSequence) and found.tolist() == lengths and padded.shape == (6, 3, 6)
+    slopes = rg.grad(lambda t: model(packed._replace(data=t))[0].data.square().sum())(packed.data)
+    for k, (length, one) in enumerate(zip(lengths, rnn.unpack_sequence(outputs), strict=True)):
+        wanted, last = model(x[:length, k : k + 1])
+        np.testing.assert_allclose(one.numpy(), wanted.numpy()[:, 0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(padded.numpy()[:length, k], wanted.numpy()[:, 0], rtol=1e-5, atol=1e-6)
+        assert (padded.numpy()[length:, k] == 7).all()
+        pairs = zip(state, last, strict=True) if layer is nn.LSTM else [(state, last)]
+        for mine, alone in pairs:
+            np.testing.assert_allclose(mine.numpy()[:, k], alone.numpy()[:, 0], rtol=1e-5, atol=1e-6)
+    assert slopes.shape == (sum(lengths), 2)
+    outputs.data.square().sum().backward()
+    assert not x.grad.numpy()[lengths[0] :, 0].any() and x.grad.numpy()[: lengths[0], 0].all()
+    with_state = model(packed, state)[1]
+    assert (with_state[0] if layer is nn.LSTM else with_state).shape == (4, 3, 3)
+
+
+def test_lengths_that_are_no_lengths():
+    rnn = nn.utils.rnn
+    x = Tensor.ones(4, 2, 1)
+    for wrong in ([4], [4, 5], [4, 0]):
+        with pytest.raises(ShapeError, match="from 1 to that"):
+            rnn.pack_padded_sequence(x, wrong)
+    with pytest.raises(ShapeError, match="enforce_sorted=False"):
+        rnn.pack_padded_sequence(x, [1, 4])
+    with pytest.raises(ShapeError, match="total_length=2"):
+        rnn.pad_packed_sequence(rnn.pack_padded_sequence(x, [4, 1]), total_length=2)
 
 
 def test_sigmoids_that_are_neither_0_nor_1():

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
 from rulegrad.nn._arguments import require_probability, require_sizes
 from rulegrad.nn._module import Described
+from rulegrad.nn._packed import PackedSequence
 from rulegrad.nn._steps import kept, linked, split
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.tensor import Tensor
@@ -105,8 +108,23 @@ class RNNBase(Described):
     def _suffixes(self, layer: int) -> list[str]:
         return [f"l{layer}", f"l{layer}_reverse"] if self.bidirectional else [f"l{layer}"]
 
-    def _run(self, x: Tensor, states: State | None) -> tuple[Tensor, State]:
+    def _packed(self, x: PackedSequence, states: State | None) -> tuple[PackedSequence, State]:
+        """The same of sequences of different lengths: each has its own last state, or first one of the way back."""
+        order, back, lengths = x.sorted_indices, x.unsorted_indices, x.lengths()
+        if states is not None and order is not None:
+            states = tuple(state[:, order.to(state.device)] for state in states)
+        sequence = x.padded()
+        alive = Tensor((np.arange(sequence.shape[0])[:, None] < lengths)[..., None], device=sequence.device)
+        result, last = self._sequence(sequence, states, alive)
+        of_step, of_sequence = (Tensor(places, device=result.device) for places in np.nonzero(alive.numpy()[..., 0]))
+        if back is not None:
+            last = tuple(state[:, back.to(state.device)] for state in last)
+        return x._replace(data=result[of_step, of_sequence]), last
+
+    def _run(self, x: Tensor, states: State | None) -> tuple[Any, State]:
         """The outputs of the last layer, and the last states of all layers and directions."""
+        if isinstance(x, PackedSequence):
+            return self._packed(x, states)
         name = type(self).__name__
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             raise ShapeError(f"{name}: the shape {x.shape}; it needs (length, batch, {self.input_size}), or no batch")
@@ -115,20 +133,23 @@ class RNNBase(Described):
             axis = 0 if self.batch_first else 1
             result, last = self._run(x.unsqueeze(axis), grown)
             return result.squeeze(axis), tuple(s.squeeze(1) for s in last)
-        sequence = x.transpose(0, 1) if self.batch_first else x
+        result, last = self._sequence(x.transpose(0, 1) if self.batch_first else x, states)
+        return (result.transpose(0, 1) if self.batch_first else result), last
+
+    def _sequence(self, sequence: Tensor, states: State | None, alive: Tensor | None = None) -> tuple[Tensor, State]:
         first = self._first_states(sequence, states)
         ends: list[State] = []
         for layer in range(self.num_layers):
             results = []
             for suffix in self._suffixes(layer):
-                steps, end = self._direction(sequence, suffix, tuple(s[len(ends)] for s in first))
+                steps, end = self._direction(sequence, suffix, tuple(s[len(ends)] for s in first), alive)
                 results.append(steps)
                 ends.append(end)
             sequence = results[0] if len(results) == 1 else results[0].cat(results[1], axis=-1)
             if layer < self.num_layers - 1:
                 sequence = sequence.dropout(self.dropout, self.training)
         last = tuple(Tensor.stack([end[k] for end in ends]) for k in range(len(ends[0])))
-        return (sequence.transpose(0, 1) if self.batch_first else sequence), last
+        return sequence, last
 
     def _first_states(self, sequence: Tensor, states: State | None) -> State:
         count = self.num_layers * (2 if self.bidirectional else 1)
@@ -141,25 +162,32 @@ class RNNBase(Described):
             raise ShapeError(f"{type(self).__name__}: states of shape {given}; they need {needed}")
         return states
 
-    def _direction(self, sequence: Tensor, suffix: str, state: State) -> tuple[Tensor, State]:
+    def _direction(self, sequence: Tensor, suffix: str, state: State, alive: Tensor | None) -> tuple[Tensor, State]:
         own = vars(self)
         into = own[f"weight_ih_{suffix}"], own.get(f"bias_ih_{suffix}")
         onwards = tuple(own.get(f"{name}_{suffix}") for name in ("weight_hh", "bias_hh", "weight_hr"))
-        steps, *end = _steps(self._cell, suffix.endswith("_reverse"), sequence, state, into, onwards)
+        steps, *end = _steps(self._cell, suffix.endswith("_reverse"), sequence, state, into, onwards, alive)
         return steps, tuple(end)
 
 
 @built_once
 def _steps(
-    cell: str, backwards: bool, sequence: Tensor, state: State, into: tuple[Any, ...], onwards: tuple[Any, ...]
+    cell: str,
+    backwards: bool,
+    sequence: Tensor,
+    state: State,
+    into: tuple[Any, ...],
+    onwards: tuple[Any, ...],
+    alive: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
-    """The outputs of all steps, and the state after the last one."""
+    """The outputs of all steps, and the state after the last one; alive: which sequences have each of the steps."""
     weights = _Weights(*onwards)
     parts = split(sequence.linear(*into))
     steps = []
-    for part in reversed(parts) if backwards else parts:
+    for t in reversed(range(len(parts))) if backwards else range(len(parts)):
         weights = weights.linked()
-        state = tuple(kept(tensor) for tensor in _step(cell, part, state, weights))
+        new = tuple(kept(tensor) for tensor in _step(cell, parts[t], state, weights))
+        state = new if alive is None else tuple(alive[t].where(*pair) for pair in zip(new, state, strict=True))
         steps.append(linked(state[0]))
     return (Tensor.stack(steps[::-1] if backwards else steps), *state)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn._packed import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -48,16 +49,21 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = F
     return [row[:count] for row, count in zip(rows, counts, strict=True)]
 
 
-def pack_padded_sequence(*arguments: Any, **more: Any) -> Any:
-    """Not supported: a ConfigError that says what to do."""
-    raise ConfigError(
-        "pack_padded_sequence: recurrent layers take padded sequences only; give them the padded tensor, and choose "
-        "each sequence's last step by its length: outputs[range(n), lengths - 1]"
-    )
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """`pack_padded_sequence` of a list of sequences.
+
+    >>> pack_sequence([Tensor([1, 2]), Tensor([3])]).data.tolist()
+    [1, 3, 2]
+    """
+    lengths = [sequence.shape[0] for sequence in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-pad_packed_sequence = pack_sequence = pack_padded_sequence
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences again.
 
-
-class PackedSequence:
-    """For `isinstance`: nothing is one."""
+    >>> [one.tolist() for one in unpack_sequence(pack_sequence([Tensor([1, 2]), Tensor([3])]))]
+    [[1, 2], [3]]
+    """
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)
