@@ -250,6 +250,18 @@ void release(Node* n) {
   if (drop_reference(n)) destroy(n);
 }
 
+bool is_source(const Node* n) {
+  if (n->refs.load(std::memory_order_relaxed) == 1) return false;  // whoever asks has it
+  const auto reads = [n](const Node* other) { return std::find(other->src, other->src + other->nsrc, n) != other->src + other->nsrc; };
+  for (Shard& shard : g_shards) {
+    std::lock_guard<SpinLock> hold(shard.lock);
+    for (const Node* head : shard.buckets)
+      for (const Node* other = head; other; other = other->chain)
+        if (reads(other)) return true;
+  }
+  return false;
+}
+
 size_t live_nodes() {
   size_t total = 0;
   for (Shard& shard : g_shards) {

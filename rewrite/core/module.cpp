@@ -49,6 +49,9 @@ NB_MODULE(_core, m) {
   define_nodes(m);
   define_program(m);
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
+  m.def(
+      "is_source", [](const Handle& node) { return is_source(node.ref.n); }, nb::arg("node"),
+      "Whether there is a node that is computed from this one; looks at all nodes.");
   watch_forks();
   define_exchange(m);
   define_cuda(m);

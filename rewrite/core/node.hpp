@@ -187,6 +187,8 @@ std::string verify(Node* root, uint32_t level);
 std::string describe(const Node* n);  // one line: op, attributes, dtype
 std::string brief(const Node* n);     // one line for messages: with sources, without attributes that are as the op table has them
 size_t live_nodes();
+// Whether there is a node that is computed from this one; looks at all nodes.
+bool is_source(const Node* n);
 // Around a fork: no other thread is within the table of nodes.
 void lock_nodes();
 void unlock_nodes();

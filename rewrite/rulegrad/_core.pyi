@@ -668,6 +668,9 @@ def enable_gradients(enabled: bool) -> bool:
 def operator_of(op: str, swapped: bool, function: Callable[..., Any]) -> Callable[..., Any]:
     """A method for a Python operator: what needs no conversion is computed in the engine, the rest by the function."""
 
+def is_source(node: UOp) -> bool:
+    """Whether there is a node that is computed from this one; looks at all nodes."""
+
 def live_nodes() -> int:
     """Number of nodes that are alive."""
 

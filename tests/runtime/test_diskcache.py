@@ -117,12 +117,25 @@ def test_a_file_that_cannot_be_opened(folder: Path, capfd: pytest.CaptureFixture
 def test_the_oldest_entries_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10_000, 1_000_000, 10_000))
     monkeypatch.setattr(diskcache.time, "time", lambda: float(next(clock)))
-    cache = DiskCache("a.sqlite", most_bytes=250)
+    cache = DiskCache("a.sqlite", most_bytes=25_000)
     for key in ("a", "b"):
-        cache.put("kind", key, bytes(100))
+        cache.put("kind", key, bytes(10_000))
     assert cache.get("kind", "a") is not None  # now b has not been used for longest
-    cache.put("kind", "c", bytes(100))
+    cache.put("kind", "c", bytes(10_000))
     assert {key for _, key, _, _ in cache.entries()} == {"a", "c"}
+
+
+def test_a_file_that_is_larger_than_its_entries_is_not_looked_through_at_each_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[None] = []
+    remove = DiskCache._remove_oldest
+    monkeypatch.setattr(DiskCache, "_remove_oldest", lambda *arguments: looked.append(remove(*arguments)))
+    cache = DiskCache("a.sqlite", most_bytes=3 << 10)  # a file of two pages has more
+    cache.put_all("kind", {str(k): bytes(100) for k in range(10)})
+    for k in range(10):
+        cache.put("kind", str(k), bytes(100))
+    assert len(looked) == 1 and len(cache.entries()) == 10
 
 
 def test_several_processes(folder: Path) -> None:

@@ -263,3 +263,51 @@ def test_mistakes() -> None:
         Tensor([1.0]).register_hook(print)
     with pytest.raises(GradientError, match="is not a leaf that requires a gradient"):
         (leaf(1) * 2).register_post_accumulate_grad_hook(print)
+
+
+def times(factor: float) -> Callable[[Tensor], Tensor]:
+    return lambda gradient: gradient * factor
+
+
+@pytest.mark.parametrize("order", ["", "a", "b", "c", "ab", "ba", "bc", "ac", "abc", "cba"])
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_hooks_of_results_that_were_used_before(order: str, is_computed: bool) -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    a = x * 3
+    b = a.exp()
+    c = b * b
+    if is_computed:
+        c.tolist()
+    for name in order:
+        {"a": a, "b": b, "c": c}[name].register_hook(times(1.5))
+    c.sum().backward()
+    expected = 6 * np.exp(6 * np.float64([1.0, 2.0])) * 1.5 ** len(order)
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-5)
+
+
+def test_an_equal_result_has_no_hook() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    a = x * 3
+    a.register_hook(times(10))
+    b = x * 3
+    (a + b).sum().backward()
+    assert x.grad.tolist() == [33.0, 33.0]
+
+
+@pytest.mark.parametrize("steps", ["rh", "hr", "urh", "uhr", "ruh", "hur"])
+def test_the_gradient_that_is_kept_is_what_hooks_leave(steps: str) -> None:
+    """As in PyTorch, in whatever order: r keeps it, h is a hook, u uses the result."""
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    used = None
+    for step in steps:
+        if step == "u":
+            used = y * y
+        elif step == "r":
+            y.retain_grad()
+        else:
+            y.register_hook(times(10))
+    used = y * y if used is None else used
+    (used * used).sum().backward()
+    assert y.retains_grad and y.grad.tolist() == [1080.0, 8640.0]
+    assert x.grad.tolist() == [3240.0, 25920.0]

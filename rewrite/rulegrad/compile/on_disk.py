@@ -7,6 +7,7 @@ its key. Where passes are looked at, counted, checked or limited, nothing is tak
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -45,12 +46,13 @@ def keep_kernels(graphs: Sequence[UOp], made: Sequence[Kernel], target: str) -> 
 def values(kind: str, texts: Iterable[str], target: str) -> list[Any]:
     """What is kept of this kind that was made of these texts for a target; None for each of which nothing is."""
     entries = [shared().get(kind, key) for key in _keys(texts, target)]
-    return [None if entry is None else from_bytes(entry) for entry in entries]
+    return [None if entry is None else from_bytes(zlib.decompress(entry)) for entry in entries]
 
 
 def keep(kind: str, made: Mapping[str, Any], target: str) -> None:
     """Keeps what was made of texts: dicts, tuples and plain values."""
-    shared().put_all(kind, dict(zip(_keys(made, target), map(to_bytes, made.values()), strict=True)))
+    entries = [zlib.compress(to_bytes(value), 1) for value in made.values()]  # sources take a fifth of their size
+    shared().put_all(kind, dict(zip(_keys(made, target), entries, strict=True)))
 
 
 def _keys(texts: Iterable[str], target: str) -> list[str]:

@@ -32,6 +32,7 @@ _BUSY_SECONDS = 10.0
 _TURN_POLL_SECONDS = 0.002
 _MOST_SECONDS_OF_MAKING = 120.0
 _FULL = 7 / 8  # of what may be kept is left when the oldest entries go
+_MORE = 17 / 16  # of what is in use then is in use before all entries are looked at again: small ones take more room
 # Errors that say nothing against the contents of the file.
 _NOT_DAMAGE = ("locked", "busy", "readonly", "unable to open", "disk is full", "disk i/o")
 
@@ -69,6 +70,7 @@ class DiskCache:
         self._opened_by: tuple[int, Path] | None = None
         self._off = False
         self._turns: dict[Path, int] = {}  # open files
+        self._enough = 0  # bytes of the file, at which all entries together were few enough
 
     @property
     def path(self) -> Path | None:
@@ -192,18 +194,21 @@ class DiskCache:
         rows = [(kind, key, value, _digest(value), time.time()) for key, value in entries.items()]
         with _transaction(db):
             db.executemany("insert or replace into entries values (?, ?, ?, ?, ?)", rows)
-        if _bytes_in_use(db) > self.most_bytes:
-            self._remove_oldest(db)
+        in_use = _bytes_in_use(db)
+        if in_use > max(self.most_bytes, self._enough):
+            self._enough = 0 if self._remove_oldest(db) else int(in_use * _MORE)
 
-    def _remove_oldest(self, db: sqlite3.Connection) -> None:
-        """Makes room for more than one entry, as this looks at all of them."""
+    def _remove_oldest(self, db: sqlite3.Connection) -> bool:
+        """Makes room for more than one entry, as this looks at all of them; whether there was one too many."""
         entries = db.execute("select kind, key, length(value) from entries order by used").fetchall()
-        left = sum(size for _, _, size in entries)
-        for kind, key, size in entries:
-            if left <= self.most_bytes * _FULL:
-                break
-            db.execute("delete from entries where kind = ? and key = ?", (kind, key))
-            left -= size
+        total = left = sum(size for _, _, size in entries)
+        with _transaction(db):
+            for kind, key, size in entries:
+                if left <= self.most_bytes * _FULL:
+                    break
+                db.execute("delete from entries where kind = ? and key = ?", (kind, key))
+                left -= size
+        return left < total
 
     def _give_up(self, error: sqlite3.Error) -> None:
         """Full, read-only or locked: this use goes without the cache, and a lasting cause switches it off."""

@@ -18,7 +18,14 @@ from rulegrad.tensor import aliasing, hooks
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore, in_same_parts
 from rulegrad.tensor.gradient_mode import no_grad
-from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, gradient_points, join
+from rulegrad.tensor.history import (
+    BackwardCall,
+    GradientPoint,
+    History,
+    gradient_points,
+    join,
+    with_late_points,
+)
 from rulegrad.tensor.operands import as_operand
 
 if TYPE_CHECKING:
@@ -90,7 +97,7 @@ def leaf_gradients(
     start: UOp,
     history: History,
     wanted: Callable[[GradientPoint], bool] | None = None,
-    since: int = 0,
+    since: float = 0,
 ) -> list[tuple[TensorCore, UOp, History]]:
     """The leaves behind `root` (at `wanted` points), each with the gradient and the history of the gradient.
 
@@ -112,14 +119,14 @@ class _Root(NamedTuple):
 class _Backward:
     """The way from a root back to its leaves, from the latest point to the earliest."""
 
-    def __init__(self, root: TensorCore, wanted: Callable[[GradientPoint], bool] | None, since: int = 0) -> None:
+    def __init__(self, root: TensorCore, wanted: Callable[[GradientPoint], bool] | None, since: float = 0) -> None:
         self._root = root
         self._wanted = wanted
         self._since = since
         # With the history of each: what one gradient was made of is let go when the next has been computed from it.
-        self._gradients: dict[int, tuple[UOp, History]] = {}
-        self._waiting: list[tuple[int, GradientPoint]] = []
-        self._numbers: set[int] = set()  # of the points that wait
+        self._gradients: dict[GradientPoint, tuple[UOp, History]] = {}
+        self._waiting: list[tuple[float, int, GradientPoint]] = []  # the latest first
+        self._those_waiting: set[GradientPoint] = set()
         # Where users' functions give gradients of operands, one after the other, that share what is behind them, as the
         # steps of a loop do: these are taken to a point together once they are all known, each node once.
         self._roots: list[_Root] = []
@@ -138,11 +145,13 @@ class _Backward:
         found = []
         while self._waiting:
             for point in self._latest():
-                if point.number not in self._gradients:
+                if point not in self._gradients:
                     continue  # no root depends on it
-                gradient, history = self._gradients.pop(point.number)
+                gradient, history = self._gradients.pop(point)
                 if point.pullback is not None:
                     for operand, part in point.pullback(*_value_and_gradient(self._root, point, gradient, history)):
+                        if point.leaf is not None and (result := point.leaf()) is not None:
+                            found.append((result, part.uop, part._past()))
                         self.start_at(operand.uop, part.uop, operand._past(), part._past())
                 elif point.source is not None:
                     behind = point.source_history
@@ -155,10 +164,10 @@ class _Backward:
 
     def _latest(self) -> list[GradientPoint]:
         """The latest of the points that wait, or all leaves that are later than the others; with their gradients."""
-        points = [heapq.heappop(self._waiting)[1]]
-        while self._waiting and not points[-1].goes_on and not self._waiting[0][1].goes_on:
-            points.append(heapq.heappop(self._waiting)[1])
-        self._numbers.difference_update(point.number for point in points)
+        points = [heapq.heappop(self._waiting)[-1]]
+        while self._waiting and not points[-1].goes_on and not self._waiting[0][-1].goes_on:
+            points.append(heapq.heappop(self._waiting)[-1])
+        self._those_waiting.difference_update(points)
         roots = [root for root in self._roots if any(point.uop in root.points for point in points)]
         if roots:
             different = list({point.uop: point for point in points}.values())
@@ -177,6 +186,7 @@ class _Backward:
         return found.uop, found._past()
 
     def _differentiate(self, graph: UOp, gradient: UOp, behind: History, history: History) -> None:
+        graph, behind = with_late_points(graph, behind)
         points = gradient_points(behind)
         if self._wanted is not None:
             points = [
@@ -201,16 +211,16 @@ class _Backward:
                 self._add(point, part, history)
 
     def _add(self, point: GradientPoint, gradient: UOp, history: History) -> None:
-        if point.number in self._gradients:
-            other, of_other = self._gradients[point.number]
+        if point in self._gradients:
+            other, of_other = self._gradients[point]
             gradient, history = UOp("ADD", (other, gradient)), join(of_other, history)
-        self._gradients[point.number] = gradient, history
+        self._gradients[point] = gradient, history
         self._wait_for(point)
 
     def _wait_for(self, point: GradientPoint) -> None:
-        if point.number not in self._numbers:
-            self._numbers.add(point.number)
-            heapq.heappush(self._waiting, (-point.number, point))
+        if point not in self._those_waiting:
+            self._those_waiting.add(point)
+            heapq.heappush(self._waiting, (-point.number, id(point), point))
 
 
 def _value_and_gradient(
@@ -276,7 +286,7 @@ def retains_grad(self: Tensor) -> bool:
 
 
 def retain_grad(self: Tensor) -> None:
-    """Let `backward` set the `.grad` of this result too. Call it before the result is used further.
+    """Let `backward` set the `.grad` of this result too.
 
     Raises GradientError for a tensor without a gradient; of a leaf it changes nothing.
 
@@ -292,10 +302,7 @@ def retain_grad(self: Tensor) -> None:
         raise GradientError("retain_grad: this tensor has no gradient (it depends on no tensor that requires one)")
     if self._leaf or self.retains_grad:
         return
-    # A node of its own, as an equal result is the same node.
-    history = self._past()
-    self._uop = UOp("ARGUMENT", (self._uop,), id=next(argument_numbers))
-    self._history = join(history, GradientPoint(self._uop, None, leaf=self))
+    hooks.keep_gradient(self)
 
 
 def detach_(self: Tensor) -> Tensor:

@@ -7,9 +7,10 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rulegrad._core import is_source
 from rulegrad.errors import GradientError, ShapeError
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.history import GradientPoint, join, own_node, point_of
+from rulegrad.tensor.history import GradientPoint, join, own_node, point_of, stand_for
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
@@ -35,9 +36,8 @@ class Handle:
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Handle:
     """Let `backward` and `grad` call `hook` with the gradient of this tensor.
 
-    What the hook returns takes the gradient's place, unless it is None. Of a result, call it before the result is used
-    further. Hooks are called in the order in which they were registered; `remove()` of the handle takes one away.
-    Raises GradientError for a tensor without a gradient.
+    What the hook returns takes the gradient's place, unless it is None. Hooks are called in the order in which they
+    were registered; `remove()` of the handle takes one away. Raises GradientError for a tensor without a gradient.
 
     >>> from rulegrad import Tensor
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
@@ -51,17 +51,33 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hand
         raise GradientError("register_hook: this tensor has no gradient (it depends on no tensor that requires one)")
     if self._leaf:
         return _added(_hooks_of(self, _of_leaves), hook)
-    point = point_of(self.uop)
+    return _added(_hooks_of_result(self), hook)
+
+
+def keep_gradient(result: TensorCore) -> None:
+    """Let `backward` set the `.grad` of a result: to what its hooks leave."""
+    point = _hooked_point(result) or _with_hooks(result)
+    point.leaf = weakref.ref(result)
+
+
+def _hooks_of_result(result: TensorCore) -> Hooks:
+    way = (_hooked_point(result) or _with_hooks(result)).pullback
+    assert isinstance(way, _Hooked)
+    return way.hooks
+
+
+def _hooked_point(result: TensorCore) -> GradientPoint | None:
+    point = point_of(result.uop)
     if point is not None and point.source is not None:  # the result has been computed since
         point = point_of(point.source)
-    way = None if point is None else point.pullback
-    return _added((way if isinstance(way, _Hooked) else _hooked_way(self)).hooks, hook)
+    return point if point is not None and isinstance(point.pullback, _Hooked) else None
 
 
 def watched(value: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Tensor:
     """The same value, whose gradient the hook sees before hooks of the tensor itself do."""
     new = value._same()
-    _added(_hooked_way(new).hooks, hook)
+    _with_hooks(new)
+    _added(_hooks_of_result(new), hook)
     return new
 
 
@@ -75,15 +91,18 @@ class _Hooked:
         return [(self.before, hooked(gradient, self.hooks))]
 
 
-def _hooked_way(result: TensorCore) -> _Hooked:
-    """From now on the result is a node of its own, at which hooks are called and rules do not go on."""
-    history = result._past()
-    before = result._new(result.uop, history, result._device)
+def _with_hooks(result: TensorCore) -> GradientPoint:
+    """The result is a node of its own, at which hooks are called and rules do not go on: by its point."""
+    history, value = result._past(), result.uop
+    was_used = is_source(value)
+    before = result._new(value, history, result._device)
     before._requires_grad = True
-    result._uop = own_node(before.uop)
-    way = _Hooked(before)
-    result._history = join(history, GradientPoint(result._uop, history, pullback=way))
-    return way
+    result._uop = own_node(value)
+    point = GradientPoint(result._uop, history, pullback=_Hooked(before))
+    if was_used:
+        stand_for(point, value, history)
+    result._history = join(history, point)
+    return point
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> Handle:

@@ -119,6 +119,8 @@ def general_plan(template: Template, device: str, bounds: Bounds | None = None) 
     if kept == _OF_EXAMPLES:
         (kept,) = on_disk.values(_KIND, [of_examples], target)
     if kept is not None:
+        if bounds is None and "bounds" in kept:
+            _require_within(template, kept["bounds"])
         return _unpacked(kept, template, device)
     try:
         made, is_of_examples = _made(template, device, bounds)
@@ -155,7 +157,6 @@ def _unpacked(kept: dict[str, Any], template: Template, device: str) -> General:
     if "refused" in kept:
         raise DifferentError(kept["refused"])
     nothing = UOp("SINK", ())
-    _require_within(template, kept["bounds"])
     kernels = [on_disk.unpacked(one, nothing) for one in kept.pop("kernels")]
     executables = executables_of(kernels, device)
     launches = tuple(
