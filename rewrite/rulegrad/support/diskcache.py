@@ -200,7 +200,8 @@ class DiskCache:
 
     def _remove_oldest(self, db: sqlite3.Connection) -> bool:
         """Makes room for more than one entry, as this looks at all of them; whether there was one too many."""
-        entries = db.execute("select kind, key, length(value) from entries order by used").fetchall()
+        query = "select kind, key, length(value) from entries order by used"
+        entries: list[tuple[str, str, int]] = db.execute(query).fetchall()
         total = left = sum(size for _, _, size in entries)
         with _transaction(db):
             for kind, key, size in entries:
