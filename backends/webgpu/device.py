@@ -105,7 +105,10 @@ class Device:
 
     def compile(self, kernels: Sequence[Kernel]) -> list[_Executable]:
         _fork.check()
-        return [_Executable(self, kernel, self._pipelines.get(kernel)) for kernel in kernels]
+        return [self.executable(kernel) for kernel in kernels]
+
+    def executable(self, kernel: Kernel) -> _Executable:
+        return _Executable(self, kernel, self._pipelines.get(kernel))
 
     def synchronize(self) -> None:
         with self._lock, self._translated("failed while it ran kernels"):
@@ -152,6 +155,10 @@ class _Executable:
         self._description = f"cannot run kernel {kernel.name!r}"
         self._handles: list[int] = []
         self._group: Any = None
+
+    def sized(self, kernel: Kernel) -> _Executable:
+        """The same for another grid, whose sizes are constants of a pipeline."""
+        return self._device.executable(kernel)
 
     def __call__(self, handles: Sequence[int], wait: bool = False) -> float | None:
         device = self._device

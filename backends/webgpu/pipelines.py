@@ -20,6 +20,7 @@ _BLOCK = 64  # work-items of a work-group
 # Of all loops of a work-item, in Mesa 22's driver for the CPU: it leaves them silently.
 _MOST_ITERATIONS = 65535
 _LOOP = re.compile(r" *for \(var \w+: \w+ = 0; \w+ < (\d+)")
+_LOOP_OF_SIZES = re.compile(r"for \(var \w+: \w+ = \w+; \w+ < [^\d;]")
 
 
 @dataclass(eq=False)
@@ -59,15 +60,22 @@ class Pipelines:
 
     def _build(self, kernel: Kernel) -> Pipeline:
         most = self._limits["max-storage-buffers-per-shader-stage"]
-        if kernel.slots > most:
-            raise DeviceError(f"kernel {kernel.name!r} takes {kernel.slots} buffers; {self._name} binds {most} at most")
+        if kernel.buffers > most:
+            raise DeviceError(
+                f"kernel {kernel.name!r} takes {kernel.buffers} buffers; {self._name} binds {most} at most"
+            )
         iterations = _most_iterations(kernel.source)
+        if self._ends_loops and kernel.sizes and _LOOP_OF_SIZES.search(kernel.source):
+            raise DeviceError(
+                f"kernel {kernel.name!r} has loops as long as sizes say, and this version of Mesa's driver for the CPU "
+                f"ends loops after {_MOST_ITERATIONS:,} iterations"
+            )
         if self._ends_loops and iterations > _MOST_ITERATIONS:
             raise DeviceError(
                 f"kernel {kernel.name!r} runs {iterations:,} iterations in one work-item, and this version of "
                 f"Mesa's driver for the CPU ends loops after {_MOST_ITERATIONS:,}; compute on another device"
             )
-        groups, layout, whole = self._groups(kernel), *self._layout(kernel.slots)
+        groups, layout, whole = self._groups(kernel), *self._layout(kernel.buffers)
         # a kernel of groups numbers groups, others work-items
         block = math.prod(kernel.local) if kernel.local else _BLOCK
         counts = [n // size for n, size in zip(kernel.grid, kernel.local or (1, 1, 1), strict=False)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -244,3 +245,30 @@ def test_indices_are_checked(device: str, index_check: str, tests_of: Callable[[
     """An index that is out of range is an IndexError with the user's line; counters beside 64-bit labels are compared too."""
     with rg.config(device=device):
         getattr(tests_of("tensor/test_index_checks.py"), index_check)(device)
+
+
+@pytest.mark.parametrize("ends_loops", [False, True])
+def test_sizes_that_vary(
+    device: str, ends_loops: bool, cache_with_rules: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One set of kernels serves all sizes; a driver that ends long loops has those with no loops that sizes make."""
+    opened = devices.get(device)
+    monkeypatch.setattr(opened._pipelines, "_ends_loops", ends_loops)  # type: ignore[attr-defined]
+    built: list[str] = []
+    compile_all = type(opened).compile
+
+    def counted(self: Any, kernels: Sequence[Kernel]) -> Any:
+        built.extend(kernel.name for kernel in kernels)
+        return compile_all(self, kernels)
+
+    monkeypatch.setattr(type(opened), "compile", counted)
+    with rg.config(general_plans=1, cache=cache_with_rules()):
+        forget_kernels()
+        for n in (9, 14, 23, 40):
+            built.clear()
+            x = np.random.default_rng(n).standard_normal((n, 16 + ends_loops)).astype(np.float32)
+            found = [(Tensor(x, device=device) * 2 + 1).numpy(), Tensor(x, device=device).sum(0).numpy()]
+            np.testing.assert_allclose(found[0], x * 2 + 1, rtol=1e-6)
+            np.testing.assert_allclose(found[1], x.sum(0), rtol=1e-4, atol=1e-5)
+        assert [name.partition("_")[0] for name in built] == (["reduce"] if ends_loops else [])
+    forget_kernels()

@@ -1,6 +1,6 @@
 """Programs in one process after another with one cache on disk: milliseconds of their calls, on the device c.
 
-    python bench/processes.py [PROGRAM ...]
+    python bench/restarts.py [PROGRAM ...]
 
 What the first process compiled is on disk for the second, and the second sees other sizes than the first: another
 image, a prompt of another length. Each column is a call that is the first of its kind in its process: the first one,
