@@ -100,6 +100,10 @@ IDENTITIES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[tuple[int, ...], .
     "diagonal": (lambda x: x.diagonal() * 2, ((20, 20), (23, 23), (31, 31), (90, 90))),
     "padded to blocks": (lambda x: in_blocks(x, 8), ((2, 20, 3), (2, 35, 3), (2, 9, 3), (2, 101, 3), (2, 63, 3))),
     "windows": (of_windows, ((1, 49, 58), (1, 63, 75), (1, 81, 70), (1, 97, 101), (1, 55, 66))),
+    "windows padded to blocks": (
+        lambda x: in_blocks(x.unfold(1, 3, 2).sum(2, keepdim=True), 8),
+        ((2, 73), (2, 108), (2, 90), (2, 201), (2, 61)),
+    ),
     "padded for windows": (
         lambda x: functional.pad(x, (16, -x.shape[1] % 16)).unfold(1, 32, 16).mean(-1),
         ((2, 33), (2, 75), (2, 50), (2, 121), (2, 90)),

@@ -21,7 +21,7 @@ from rulegrad.runtime.kernel import Kernel, TensorMap
 from rulegrad.support.diskcache import file_stamp, shared
 
 #: The packages whose code decides what is made of a graph.
-_PACKAGES = ("compile", "engine", "ir", "lang")
+_PACKAGES = ("compile", "engine", "ir", "lang", "runtime")
 
 
 def is_usable() -> bool:

@@ -257,7 +257,7 @@ def _gradients(root: Any, wanted: Sequence[Any]) -> list[Any]:
     return [_tracked_gradient(x, *known[id(x)]) if id(x) in known else None for x in wanted]
 
 
-def _first_point(leaf: Any) -> float:
+def _first_point(leaf: Any) -> int:
     """The number of the first point that has stood for a leaf: 0 where that is not known, as it was changed since.
 
     A function's `backward` asks for gradients by leaves that it makes itself, and what it is given depends on all that

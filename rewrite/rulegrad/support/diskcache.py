@@ -32,7 +32,7 @@ _BUSY_SECONDS = 10.0
 _TURN_POLL_SECONDS = 0.002
 _MOST_SECONDS_OF_MAKING = 120.0
 _FULL = 7 / 8  # of what may be kept is left when the oldest entries go
-_MORE = 17 / 16  # of what is in use then is in use before all entries are looked at again: small ones take more room
+_MORE = 17 / 16  # times as many bytes are in use when entries are looked at again that were few enough
 # Errors that say nothing against the contents of the file.
 _NOT_DAMAGE = ("locked", "busy", "readonly", "unable to open", "disk is full", "disk i/o")
 
@@ -70,7 +70,7 @@ class DiskCache:
         self._opened_by: tuple[int, Path] | None = None
         self._off = False
         self._turns: dict[Path, int] = {}  # open files
-        self._enough = 0  # bytes of the file, at which all entries together were few enough
+        self._enough = 0  # bytes in use up to which entries are not looked at again
 
     @property
     def path(self) -> Path | None:
@@ -258,8 +258,8 @@ def _read(db: sqlite3.Connection, kind: str, key: str) -> tuple[bytes, bytes] | 
 @contextlib.contextmanager
 def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     """All changes inside, or none."""
-    db.execute("begin immediate")
     try:
+        db.execute("begin immediate")  # a signal may arrive as soon as it has begun
         yield
         db.execute("commit")
     except BaseException:

@@ -18,14 +18,7 @@ from rulegrad.tensor import aliasing, hooks
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore, in_same_parts
 from rulegrad.tensor.gradient_mode import no_grad
-from rulegrad.tensor.history import (
-    BackwardCall,
-    GradientPoint,
-    History,
-    gradient_points,
-    join,
-    with_late_points,
-)
+from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, gradient_points, join
 from rulegrad.tensor.operands import as_operand
 
 if TYPE_CHECKING:
@@ -97,7 +90,7 @@ def leaf_gradients(
     start: UOp,
     history: History,
     wanted: Callable[[GradientPoint], bool] | None = None,
-    since: float = 0,
+    since: int = 0,
 ) -> list[tuple[TensorCore, UOp, History]]:
     """The leaves behind `root` (at `wanted` points), each with the gradient and the history of the gradient.
 
@@ -119,14 +112,14 @@ class _Root(NamedTuple):
 class _Backward:
     """The way from a root back to its leaves, from the latest point to the earliest."""
 
-    def __init__(self, root: TensorCore, wanted: Callable[[GradientPoint], bool] | None, since: float = 0) -> None:
+    def __init__(self, root: TensorCore, wanted: Callable[[GradientPoint], bool] | None, since: int = 0) -> None:
         self._root = root
         self._wanted = wanted
         self._since = since
         # With the history of each: what one gradient was made of is let go when the next has been computed from it.
-        self._gradients: dict[GradientPoint, tuple[UOp, History]] = {}
-        self._waiting: list[tuple[float, int, GradientPoint]] = []  # the latest first
-        self._those_waiting: set[GradientPoint] = set()
+        self._gradients: dict[int, tuple[UOp, History]] = {}
+        self._waiting: list[tuple[int, GradientPoint]] = []
+        self._numbers: set[int] = set()  # of the points that wait
         # Where users' functions give gradients of operands, one after the other, that share what is behind them, as the
         # steps of a loop do: these are taken to a point together once they are all known, each node once.
         self._roots: list[_Root] = []
@@ -145,13 +138,11 @@ class _Backward:
         found = []
         while self._waiting:
             for point in self._latest():
-                if point not in self._gradients:
+                if point.number not in self._gradients:
                     continue  # no root depends on it
-                gradient, history = self._gradients.pop(point)
+                gradient, history = self._gradients.pop(point.number)
                 if point.pullback is not None:
                     for operand, part in point.pullback(*_value_and_gradient(self._root, point, gradient, history)):
-                        if point.leaf is not None and (result := point.leaf()) is not None:
-                            found.append((result, part.uop, part._past()))
                         self.start_at(operand.uop, part.uop, operand._past(), part._past())
                 elif point.source is not None:
                     behind = point.source_history
@@ -164,10 +155,10 @@ class _Backward:
 
     def _latest(self) -> list[GradientPoint]:
         """The latest of the points that wait, or all leaves that are later than the others; with their gradients."""
-        points = [heapq.heappop(self._waiting)[-1]]
-        while self._waiting and not points[-1].goes_on and not self._waiting[0][-1].goes_on:
-            points.append(heapq.heappop(self._waiting)[-1])
-        self._those_waiting.difference_update(points)
+        points = [heapq.heappop(self._waiting)[1]]
+        while self._waiting and not points[-1].goes_on and not self._waiting[0][1].goes_on:
+            points.append(heapq.heappop(self._waiting)[1])
+        self._numbers.difference_update(point.number for point in points)
         roots = [root for root in self._roots if any(point.uop in root.points for point in points)]
         if roots:
             different = list({point.uop: point for point in points}.values())
@@ -186,7 +177,6 @@ class _Backward:
         return found.uop, found._past()
 
     def _differentiate(self, graph: UOp, gradient: UOp, behind: History, history: History) -> None:
-        graph, behind = with_late_points(graph, behind)
         points = gradient_points(behind)
         if self._wanted is not None:
             points = [
@@ -211,16 +201,16 @@ class _Backward:
                 self._add(point, part, history)
 
     def _add(self, point: GradientPoint, gradient: UOp, history: History) -> None:
-        if point in self._gradients:
-            other, of_other = self._gradients[point]
+        if point.number in self._gradients:
+            other, of_other = self._gradients[point.number]
             gradient, history = UOp("ADD", (other, gradient)), join(of_other, history)
-        self._gradients[point] = gradient, history
+        self._gradients[point.number] = gradient, history
         self._wait_for(point)
 
     def _wait_for(self, point: GradientPoint) -> None:
-        if point not in self._those_waiting:
-            self._those_waiting.add(point)
-            heapq.heappush(self._waiting, (-point.number, id(point), point))
+        if point.number not in self._numbers:
+            self._numbers.add(point.number)
+            heapq.heappush(self._waiting, (-point.number, point))
 
 
 def _value_and_gradient(
@@ -286,7 +276,8 @@ def retains_grad(self: Tensor) -> bool:
 
 
 def retain_grad(self: Tensor) -> None:
-    """Let `backward` set the `.grad` of this result too.
+    """Let `backward` set the `.grad` of this result too, to what its hooks leave. Call it before the result is used
+    further: of what was computed from it before no gradient comes here, and it is warned of that.
 
     Raises GradientError for a tensor without a gradient; of a leaf it changes nothing.
 
@@ -302,7 +293,14 @@ def retain_grad(self: Tensor) -> None:
         raise GradientError("retain_grad: this tensor has no gradient (it depends on no tensor that requires one)")
     if self._leaf or self.retains_grad:
         return
-    hooks.keep_gradient(self)
+    before = hooks.before_hooks(self)
+    if before is None:
+        hooks.warn_of_uses(self, "retain_grad")
+    kept = self if before is None else before
+    # A node of its own, as an equal result is the same node.
+    history = kept._past()
+    kept._uop = UOp("ARGUMENT", (kept._uop,), id=next(argument_numbers))
+    kept._history = join(history, GradientPoint(kept._uop, None, leaf=self))
 
 
 def detach_(self: Tensor) -> Tensor:

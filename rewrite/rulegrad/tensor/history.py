@@ -8,13 +8,11 @@ costs one pair however many buffers it depends on.
 from __future__ import annotations
 
 import itertools
-import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rulegrad.ir import UOp
-from rulegrad.ir.substitution import substituted
 
 if TYPE_CHECKING:
     from rulegrad.tensor.core import TensorCore
@@ -72,7 +70,7 @@ class GradientPoint:
         self.source_history = source_history
         self.pullback = pullback
         # Later points depend on earlier ones only, so this is an order in which to walk back.
-        self.number: float = next(_numbers)
+        self.number = next(_numbers)
         _points[uop] = self
 
     @property
@@ -88,31 +86,6 @@ class GradientPoint:
 
 #: The points by their buffers.
 _points: weakref.WeakValueDictionary[UOp, GradientPoint] = weakref.WeakValueDictionary()
-#: The points of results that were used before somebody asked for their gradients, by the nodes that were used.
-_late: weakref.WeakValueDictionary[UOp, GradientPoint] = weakref.WeakValueDictionary()
-
-
-def stand_for(point: GradientPoint, value: UOp, history: History) -> None:
-    """Let a new point stand for a result, which is this node, in graphs too that were built on it before.
-
-    They are later than the result, and so they are later than the point.
-    """
-    numbers = [one.number for one in gradient_points(history)]
-    below = len(value.toposort())  # more than of each result that this one depends on
-    point.number = math.floor(max(numbers, default=-1)) + 1 - 1 / (1 + below)
-    _late[value] = point
-
-
-def with_late_points(graph: UOp, history: History) -> tuple[UOp, History]:
-    """A graph that gradients are to go back through, with late points in the places of what they stand for."""
-    late = {node: _late[node] for node in graph.toposort() if node in _late and node != graph} if _late else {}
-    if not late:
-        return graph, history
-    nodes = {node: node for node in graph.toposort("DETACH")}  # no gradient goes on below
-    nodes |= {node: point.uop for node, point in late.items()}
-    for point in late.values():
-        history = join(history, point)
-    return substituted(graph, nodes), history
 
 
 def point_of(node: UOp) -> GradientPoint | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rulegrad._core import is_source
 from rulegrad.errors import GradientError, ShapeError
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.history import GradientPoint, join, own_node, point_of, stand_for
+from rulegrad.tensor.history import GradientPoint, join, own_node, point_of
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
@@ -36,8 +37,10 @@ class Handle:
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Handle:
     """Let `backward` and `grad` call `hook` with the gradient of this tensor.
 
-    What the hook returns takes the gradient's place, unless it is None. Hooks are called in the order in which they
-    were registered; `remove()` of the handle takes one away. Raises GradientError for a tensor without a gradient.
+    What the hook returns takes the gradient's place, unless it is None. Of a result, call it before the result is used
+    further: what was computed from it before does not call the hook, and it is warned of that. Hooks are called in the
+    order in which they were registered; `remove()` of the handle takes one away. Raises GradientError for a tensor
+    without a gradient.
 
     >>> from rulegrad import Tensor
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
@@ -51,58 +54,65 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hand
         raise GradientError("register_hook: this tensor has no gradient (it depends on no tensor that requires one)")
     if self._leaf:
         return _added(_hooks_of(self, _of_leaves), hook)
-    return _added(_hooks_of_result(self), hook)
+    way = _way_of(self)
+    if way is None:
+        warn_of_uses(self, "register_hook")
+        way = _hooked_way(self)
+    return _added(way.hooks, hook)
 
 
-def keep_gradient(result: TensorCore) -> None:
-    """Let `backward` set the `.grad` of a result: to what its hooks leave."""
-    point = _hooked_point(result) or _with_hooks(result)
-    point.leaf = weakref.ref(result)
+def warn_of_uses(result: TensorCore, name: str) -> None:
+    """A warning where a result has been used: gradients of what was computed from it do not come to it any more."""
+    if is_source(result._uop):
+        warnings.warn(
+            f"{name}: this result, or an equal one, has been used before; what was computed from it then does not know "
+            f"of {name}. Call it before the result is used",
+            stacklevel=3,
+        )
 
 
-def _hooks_of_result(result: TensorCore) -> Hooks:
-    way = (_hooked_point(result) or _with_hooks(result)).pullback
-    assert isinstance(way, _Hooked)
-    return way.hooks
+def before_hooks(result: TensorCore) -> TensorCore | None:
+    """What a result with hooks was before it had them, None for one without hooks."""
+    way = _way_of(result)
+    return None if way is None else way.before
 
 
-def _hooked_point(result: TensorCore) -> GradientPoint | None:
+def _way_of(result: TensorCore) -> _Hooked | None:
+    """The way of a result's own hooks: another tensor may be the same node, as a view that changes nothing."""
     point = point_of(result.uop)
     if point is not None and point.source is not None:  # the result has been computed since
         point = point_of(point.source)
-    return point if point is not None and isinstance(point.pullback, _Hooked) else None
+    way = None if point is None else point.pullback
+    return way if isinstance(way, _Hooked) and way.owner() is result else None
 
 
 def watched(value: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Tensor:
     """The same value, whose gradient the hook sees before hooks of the tensor itself do."""
     new = value._same()
-    _with_hooks(new)
-    _added(_hooks_of_result(new), hook)
+    _added(_hooked_way(new).hooks, hook)
     return new
 
 
 class _Hooked:
     """The way of a gradient from a result with hooks to what it was before."""
 
-    def __init__(self, before: TensorCore) -> None:
+    def __init__(self, before: TensorCore, owner: TensorCore) -> None:
         self.before, self.hooks = before, dict[int, Callable[[Any], Any]]()
+        self.owner = weakref.ref(owner)
 
     def __call__(self, value: Any, gradient: Any) -> list[tuple[Any, Any]]:
         return [(self.before, hooked(gradient, self.hooks))]
 
 
-def _with_hooks(result: TensorCore) -> GradientPoint:
-    """The result is a node of its own, at which hooks are called and rules do not go on: by its point."""
-    history, value = result._past(), result.uop
-    was_used = is_source(value)
-    before = result._new(value, history, result._device)
+def _hooked_way(result: TensorCore) -> _Hooked:
+    """From now on the result is a node of its own, at which hooks are called and rules do not go on."""
+    history = result._past()
+    before = result._new(result.uop, history, result._device)
     before._requires_grad = True
-    result._uop = own_node(value)
-    point = GradientPoint(result._uop, history, pullback=_Hooked(before))
-    if was_used:
-        stand_for(point, value, history)
-    result._history = join(history, point)
-    return point
+    result._uop = own_node(before.uop)
+    way = _Hooked(before, result)
+    result._history = join(history, GradientPoint(result._uop, history, pullback=way))
+    return way
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> Handle:

@@ -101,15 +101,31 @@ def _reduced(pairs: Sequence[NodePair], sizes: Sizes, steps: bool) -> Sizes:
     order, formulas = solved(pairs, sizes.formulas, len(sizes.variables), kept)
     paddings = {pair: formulas[pair] for a, b in pairs if a.op == "PAD" for pair in differing(a, b)}
     quotients = sizes.quotients if steps else sizes.quotients | _rounded_up(paddings, kept)
-    order.sort(key=lambda number: number in quotients)  # they come after what they are quotients of
+    order = _in_order(order, quotients)
     return Sizes(
         [sizes.variables[number] for number in order],
         {pair: renumbered(one, order) for pair, one in formulas.items()},
         {
-            order.index(number): Quotient(renumbered(one.formula, order), one.divisor)
-            for number, one in quotients.items()
+            place: Quotient(renumbered(quotients[number].formula, order), quotients[number].divisor)
+            for place, number in enumerate(order)
+            if number in quotients
         },
     )
+
+
+def _in_order(variables: Sequence[int], quotients: Mapping[int, Quotient]) -> list[int]:
+    """Variables, of which quotients come after what they are quotients of. Raises DifferentError."""
+    order = [number for number in variables if number not in quotients]
+    waiting = [number for number in variables if number in quotients]
+    while waiting:
+        ready = [
+            number for number in waiting if all(v in order for names, _ in quotients[number].formula for v in names)
+        ]
+        if not ready:
+            raise DifferentError("numbers of windows follow from each other")
+        order += ready
+        waiting = [number for number in waiting if number not in ready]
+    return order
 
 
 def _windows(pairs: Iterable[NodePair]) -> dict[Pair, _Windows]:
@@ -157,8 +173,7 @@ def _rounded_up(paddings: Mapping[Pair, Formula], kept: Collection[int]) -> dict
         for names, factor in formula:
             rest = tuple((others, -k) for others, k in formula if others != names)
             is_alone = len(names) == 1 and not any(names[0] in others for others, _ in rest)
-            is_last = not any(v in found for others, _ in rest for v in others)
-            if is_alone and is_last and names[0] not in kept and factor > max(pair):
+            if is_alone and names[0] not in kept and factor > max(pair):
                 found.setdefault(names[0], Quotient(plus(rest, factor - 1), factor))
     return found
 
