@@ -12,7 +12,7 @@ from rulegrad.ir import UOp
 
 from .axes import regrouped
 from .formulas import Formula, Monomial, substituted, sum_of_products
-from .pairs import Pair, paired
+from .pairs import Pair, how_many_vary, paired
 
 _Product = tuple[int, Sequence[Pair]]  # a factor, and sizes
 _ALONG = {"PAD": ("before", "after"), "SHRINK": ("begin", "end")}  # attributes with a number for each axis
@@ -56,6 +56,8 @@ def _identities(pairs: Iterable[tuple[UOp, UOp]], known: dict[Pair, Formula]) ->
     def sums(own: Sequence[Pair], *others: tuple[int, Sequence[Pair]]) -> Iterator[list[_Product]]:
         for axis, size in enumerate(own):
             terms = [(sign, [sizes[axis]]) for sign, sizes in others]
+            if not how_many_vary([size, *(pair for _, (pair,) in terms)]):
+                continue
             if all(_is_known(pair, known) for _, (pair,) in terms):
                 if _is_known(size, known):
                     yield [(-1, [size]), *terms]
@@ -79,7 +81,8 @@ def _identities(pairs: Iterable[tuple[UOp, UOp]], known: dict[Pair, Formula]) ->
                 yield [(step, [count]), (1, [(span - step, span - step)]), (-1, [size])]
         elif a.op == "RESHAPE":
             for one, two in regrouped(below, own):
-                if all(_is_known(pair, known) for pair in (*one, *two)):
+                several = (*one, *two)
+                if how_many_vary(several) and all(_is_known(pair, known) for pair in several):
                     yield [(1, one), (-1, two)]
 
 
