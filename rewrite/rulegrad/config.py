@@ -202,7 +202,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "cache", "RULEGRAD_CACHE", "a folder",
-            _folder, default_cache_folder, "where compiled programs and rules are kept",
+            _folder, default_cache_folder, "where compiled rules, kernels, plans for all sizes and programs are kept",
         ),
         Setting(
             "debug", "DEBUG", "a number from 0 to 5",

@@ -59,17 +59,16 @@ def box_of(index: tuple[Any, ...], own: tuple[int, ...]) -> Box:
 
 
 def _every(self: Tensor, steps: tuple[int, ...]) -> Tensor:
-    """Every `steps[k]`-th element of each axis, from the last one for a negative step."""
+    """Every `steps[k]`-th element of each axis, from the last one for a negative step; with further axes of one."""
     view = self
     backwards = [axis for axis, step in enumerate(steps) if step < 0]
     if backwards:
         view = view.flip(backwards)
     strides = [abs(step) for step in steps]
-    counts = [-(-extent // stride) for extent, stride in zip(view.shape, strides)]
-    for axis, (count, stride) in reversed(list(enumerate(zip(counts, strides)))):
-        if stride > 1 and count:  # windows of one element, from the last axis on: each has one more axis behind it
+    for axis, (extent, stride) in reversed(list(enumerate(zip(view.shape, strides)))):
+        if stride > 1 and extent:  # windows of one element, from the last axis on: each has one more axis behind it
             view = view._viewed("UNFOLD", axis=axis, size=1, step=stride, dilation=1)
-    return view.reshape(counts)
+    return view
 
 
 def length(self: Tensor) -> int:
