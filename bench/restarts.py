@@ -63,8 +63,8 @@ def tokens(sizes: tuple[int, ...]) -> Iterator[Any]:
 
 #: each program with the sizes of the first process, and of the second
 PROGRAMS: dict[str, tuple[Callable[[tuple[int, ...]], Iterator[Any]], tuple[int, ...], tuple[int, ...]]] = {
-    "images": (images, (224, 192, 160), (208, 176, 240)),
-    "chunks": (chunks, (100, 130, 75), (90, 150, 201)),
+    "images": (images, (224, 192, 160), (160, 256, 288)),
+    "chunks": (chunks, (100, 130, 75), (91, 150, 201)),
     "tokens": (tokens, (4,), (4,)),
 }
 

@@ -99,6 +99,10 @@ def of_windows(x: Tensor) -> Tensor:
 IDENTITIES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[tuple[int, ...], ...]]] = {
     "diagonal": (lambda x: x.diagonal() * 2, ((20, 20), (23, 23), (31, 31), (90, 90))),
     "padded to blocks": (lambda x: in_blocks(x, 8), ((2, 20, 3), (2, 35, 3), (2, 9, 3), (2, 101, 3), (2, 63, 3))),
+    "padded as if by the number of blocks": (
+        lambda x: in_blocks(x, 16),  # the paddings are 12 and 14, the blocks 7 and 9
+        ((2, 100, 3), (2, 130, 3), (2, 75, 3), (2, 201, 3), (2, 90, 3)),
+    ),
     "windows": (of_windows, ((1, 49, 58), (1, 63, 75), (1, 81, 70), (1, 97, 101), (1, 55, 66))),
     "windows padded to blocks": (
         lambda x: in_blocks(x.unfold(1, 3, 2).sum(2, keepdim=True), 8),

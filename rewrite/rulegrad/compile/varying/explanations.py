@@ -73,7 +73,12 @@ def sizes_of(pairs: Sequence[NodePair], steps: bool, rounded: bool) -> Sizes:
     found = explained(varying, steps, connected(pairs), windows)
     if len(found.variables) > MOST_VARIABLES and not rounded:
         found = explained(varying, steps)
-    return _reduced(pairs, found, steps)
+    sizes, is_consistent = _reduced(pairs, found, steps)
+    if not (is_consistent or steps or rounded):  # a formula was guessed that holds in these two graphs only
+        of_buffers = {pair for a, b in pairs if a.op == "BUFFER" for pair in differing(a, b)}
+        others, is_consistent = _reduced(pairs, explained(varying, steps, connected(pairs), windows, of_buffers), steps)
+        sizes = others if is_consistent else sizes
+    return sizes
 
 
 def sizes_by(pairs: Sequence[NodePair], variables: Sequence[Pair], quotients: Mapping[int, Quotient]) -> Sizes:
@@ -92,17 +97,19 @@ def _varying(pairs: Sequence[NodePair]) -> list[Pair]:
     return list(found)
 
 
-def _reduced(pairs: Sequence[NodePair], sizes: Sizes, steps: bool) -> Sizes:
-    """The same without variables that follow from others, by identities or as numbers of blocks."""
+def _reduced(pairs: Sequence[NodePair], sizes: Sizes, steps: bool) -> tuple[Sizes, bool]:
+    """The same without variables that follow from others, by identities or as numbers of blocks; and whether all
+    identities hold.
+    """
     of_buffers = {pair for a, b in pairs if a.op == "BUFFER" for pair in differing(a, b)}
     kept = {number for number, pair in enumerate(sizes.variables) if pair in of_buffers}
     for number, quotient in sizes.quotients.items():
         kept |= {number, *(v for names, _ in quotient.formula for v in names)}
-    order, formulas = solved(pairs, sizes.formulas, len(sizes.variables), kept)
+    order, formulas, is_consistent = solved(pairs, sizes.formulas, len(sizes.variables), kept)
     paddings = {pair: formulas[pair] for a, b in pairs if a.op == "PAD" for pair in differing(a, b)}
     quotients = sizes.quotients if steps else sizes.quotients | _rounded_up(paddings, kept)
     order = _in_order(order, quotients)
-    return Sizes(
+    reduced = Sizes(
         [sizes.variables[number] for number in order],
         {pair: renumbered(one, order) for pair, one in formulas.items()},
         {
@@ -111,6 +118,7 @@ def _reduced(pairs: Sequence[NodePair], sizes: Sizes, steps: bool) -> Sizes:
             if number in quotients
         },
     )
+    return reduced, is_consistent
 
 
 def _in_order(variables: Sequence[int], quotients: Mapping[int, Quotient]) -> list[int]:
@@ -196,11 +204,12 @@ def explained(
     steps: bool = False,
     together: Mapping[Pair, Pair] | None = None,
     windows: Mapping[Pair, _Windows] | None = None,
+    by: Collection[Pair] | None = None,
 ) -> Sizes:
     """Which pairs of sizes are variables, and all as formulas of these: the likeliest that holds in both graphs.
 
     together: which pairs may be formulas of each other (`connected`). windows: which are rounded quotients of others;
-    these variables follow from those before them.
+    these variables follow from those before them. by: the variables that others may be formulas of, by default all.
     """
     variables: list[Pair] = []
     found: dict[Pair, Formula] = {}
@@ -213,7 +222,7 @@ def explained(
                 counted = windows[pair].quotient(explain(windows[pair].size))
                 quotients[len(variables)] = counted
             else:
-                formula = next(_explanations(pair, variables, steps, together), None)
+                formula = next(_explanations(pair, variables, steps, together, by), None)
             if formula is None:
                 formula = (((len(variables),), 1),)
                 variables.append(pair)
@@ -238,10 +247,14 @@ def _likeliest(pair: Pair, variables: Sequence[Pair]) -> Formula | None:
 
 
 def _explanations(
-    pair: Pair, variables: Sequence[Pair], steps: bool, together: Mapping[Pair, Pair] | None = None
+    pair: Pair,
+    variables: Sequence[Pair],
+    steps: bool,
+    together: Mapping[Pair, Pair] | None = None,
+    by: Collection[Pair] | None = None,
 ) -> Iterator[Formula]:
     """A pair of sizes by the variables, the likeliest first: x + c, c * x, c * x * y, c * x + d, c - x."""
-    (m, n), numbered = pair, list(enumerate(variables))
+    (m, n), numbered = pair, [(v, one) for v, one in enumerate(variables) if by is None or one in by]
     every = numbered  # of which a size may be the product
     if together is not None:
         numbered = [(v, one) for v, one in numbered if together.get(one) == together.get(pair)]

@@ -20,20 +20,23 @@ _ALONG = {"PAD": ("before", "after"), "SHRINK": ("begin", "end")}  # attributes 
 
 def solved(
     pairs: Iterable[tuple[UOp, UOp]], formulas: dict[Pair, Formula], variables: int, kept: Collection[int]
-) -> tuple[list[int], dict[Pair, Formula]]:
-    """The numbers of variables that do not follow from others, and all sizes by these; `kept` are left in any case.
+) -> tuple[list[int], dict[Pair, Formula], bool]:
+    """The numbers of variables that do not follow from others; all sizes by these; and whether no identity says that a
+    formula is wrong. `kept` are left in any case.
 
     formulas: of the sizes that attributes have; those of shapes are found here.
     """
     known = dict(formulas)
     gone: set[int] = set()
+    is_consistent = True
     for products in _identities(pairs, known):
         total = sum_of_products((k, [_formula(pair, known) for pair in sizes]) for k, sizes in products)
         found = _solution(total, kept)
         if found:
             gone.add(found[0])
             known.update({pair: substituted(one, *found) for pair, one in known.items()})
-    return [number for number in range(variables) if number not in gone], known
+        is_consistent = is_consistent and bool(found or not total)
+    return [number for number in range(variables) if number not in gone], known, is_consistent
 
 
 def renumbered(formula: Formula, order: Sequence[int]) -> Formula:
