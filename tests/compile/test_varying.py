@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from varied_sizes import Array, floats, noise, tensor
 
 import rulegrad as rg
 from rulegrad import Tensor, nn
 from rulegrad.compile import kernels, plans, varying
 from rulegrad.nn import functional
 
-Array = np.ndarray[Any, Any]
-noise = np.random.default_rng(0)
-
-
-def floats(*shape: int) -> Array:
-    return noise.standard_normal(shape).astype(np.float32)
-
-
-@pytest.fixture
-def built(built: list[int]) -> Iterator[list[int]]:
-    """How many kernels each set had that was built, while sizes may vary."""
-    with rg.config(general_plans=1):
-        yield built
-
-
-def tensor(array: Array, device: str = "c") -> Tensor:
-    return Tensor(array, device=device)
+pytestmark = pytest.mark.usefixtures("sizes_vary")
 
 
 def same(found: Tensor, wanted: Array) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from varied_sizes import Array, floats, tensor
 
-import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import varying
 from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, grid, monomials_of, value_of
@@ -16,28 +16,12 @@ from rulegrad.compile.varying.pairs import DifferentError
 from rulegrad.compile.varying.templates import generalised, instance, matched
 from rulegrad.nn import functional
 
-Array = np.ndarray[Any, Any]
-noise = np.random.default_rng(0)
-
-
-def floats(*shape: int) -> Array:
-    return noise.standard_normal(shape).astype(np.float32)
+pytestmark = pytest.mark.usefixtures("sizes_vary")
 
 
 kernel = floats(5, 3, 3, 3)
 mixing_kernel = floats(6, 5, 1, 1)
 sound_kernels = floats(4, 1, 10), floats(4, 4, 3), floats(4, 4, 2)
-
-
-@pytest.fixture
-def built(built: list[int]) -> Iterator[list[int]]:
-    """How many kernels each set had that was built, while sizes may vary."""
-    with rg.config(general_plans=1):
-        yield built
-
-
-def tensor(array: Array, device: str = "c") -> Tensor:
-    return Tensor(array, device=device)
 
 
 def same(found: Tensor, wanted: Array) -> None:

@@ -62,25 +62,18 @@ def compile_kernels(graphs: Sequence[UOp], target: str, source: bool, device: st
     on_parts = _on_parts(unknown, target) if source else {}
     begun = dict.fromkeys(on_parts[graph][0] if graph in on_parts else graph for graph in unknown)
     new = [graph for graph in begun if (graph, target, source, place) not in _kernels]
-    made = _made if device and source and not place and on_disk.is_usable() else _compile
-    for graph, kernel in zip(new, made(new, target, source, place), strict=True):
+
+    def make(missing: list[UOp]) -> list[Kernel]:
+        return _compile(missing, target, source, place)
+
+    are_kept = device and source and not place and on_disk.is_usable()
+    for graph, kernel in zip(new, on_disk.kernels(new, target, make) if are_kept else make(new), strict=True):
         _kernels[graph, target, source, place] = kernel
     for graph, (same, offsets) in on_parts.items():
         kernel = _kernels[same, target, source, place]
         whole = (0,) * (kernel.buffers - len(offsets))  # flags of checks of indices come after the graph's buffers
         _kernels[graph, target, source, place] = kernel._replace(offsets=offsets + whole)
     return [_kernels[graph, target, source, place] for graph in graphs]
-
-
-def _made(graphs: list[UOp], target: str, source: bool, device: str) -> list[Kernel]:
-    """The same as `_compile`, of which other processes have done a part."""
-    found = dict(zip(graphs, on_disk.kernels(graphs, target), strict=True))
-    missing = [graph for graph, kernel in found.items() if kernel is None]
-    if missing:
-        made = _compile(missing, target, source, device)
-        on_disk.keep_kernels(missing, made, target)
-        found.update(zip(missing, made, strict=True))
-    return [kernel for kernel in found.values() if kernel is not None]
 
 
 def _on_parts(graphs: Sequence[UOp], target: str) -> dict[UOp, tuple[UOp, tuple[int, ...]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,18 +29,20 @@ def is_usable() -> bool:
     return not (engine.is_looked_at() or engine.is_counted() or engine.summary()["externs"])
 
 
-def kernels(graphs: Sequence[UOp], target: str) -> Iterator[Kernel | None]:
-    """The kernels of numbered graphs that some process has made for a target, None for each that is not kept.
+def kernels(graphs: Sequence[UOp], target: str, make: Callable[[list[UOp]], list[Kernel]]) -> list[Kernel]:
+    """The kernels of numbered graphs for a target; those that no process has made yet are made, and kept.
 
-    Their `graph` is what they were made of.
+    The `graph` of a kernel that another process has made is what it was made of.
     """
-    found = values("kernel", map(str, graphs), target)
-    return (None if kept is None else unpacked(kept, graph) for graph, kept in zip(graphs, found, strict=True))
-
-
-def keep_kernels(graphs: Sequence[UOp], made: Sequence[Kernel], target: str) -> None:
-    """Keeps the kernels that were made of these graphs."""
-    keep("kernel", dict(zip(map(str, graphs), map(packed, made), strict=True)), target)
+    texts = {graph: str(graph) for graph in graphs}
+    kept = dict(zip(graphs, values("kernel", texts.values(), target), strict=True))
+    found = {graph: unpacked(one, graph) for graph, one in kept.items() if one is not None}
+    missing = [graph for graph in graphs if graph not in found]
+    if missing:
+        made = dict(zip(missing, make(missing), strict=True))
+        keep("kernel", {texts[graph]: packed(kernel) for graph, kernel in made.items()}, target)
+        found |= made
+    return [found[graph] for graph in graphs]
 
 
 def values(kind: str, texts: Iterable[str], target: str) -> list[Any]:

@@ -70,13 +70,14 @@ def sizes_of(pairs: Sequence[NodePair], steps: bool, rounded: bool) -> Sizes:
     windows = windows if rounded else {}
     varying = _varying(pairs)
     varying = sorted(varying, key=lambda pair: abs(pair[1] - pair[0])) if steps else [*varying, *windows]
-    found = explained(varying, steps, connected(pairs), windows)
+    together, of_buffers = connected(pairs), {pair for a, b in pairs if a.op == "BUFFER" for pair in differing(a, b)}
+    found = explained(varying, steps, together, windows)
     if len(found.variables) > MOST_VARIABLES and not rounded:
         found = explained(varying, steps)
-    sizes, is_consistent = _reduced(pairs, found, steps)
+    sizes, is_consistent = _reduced(pairs, found, steps, of_buffers)
     if not (is_consistent or steps or rounded):  # a formula was guessed that holds in these two graphs only
-        of_buffers = {pair for a, b in pairs if a.op == "BUFFER" for pair in differing(a, b)}
-        others, is_consistent = _reduced(pairs, explained(varying, steps, connected(pairs), windows, of_buffers), steps)
+        found = explained(varying, steps, together, windows, of_buffers)
+        others, is_consistent = _reduced(pairs, found, steps, of_buffers)
         sizes = others if is_consistent else sizes
     return sizes
 
@@ -97,11 +98,10 @@ def _varying(pairs: Sequence[NodePair]) -> list[Pair]:
     return list(found)
 
 
-def _reduced(pairs: Sequence[NodePair], sizes: Sizes, steps: bool) -> tuple[Sizes, bool]:
+def _reduced(pairs: Sequence[NodePair], sizes: Sizes, steps: bool, of_buffers: Collection[Pair]) -> tuple[Sizes, bool]:
     """The same without variables that follow from others, by identities or as numbers of blocks; and whether all
-    identities hold.
+    identities hold. Sizes of buffers stay variables.
     """
-    of_buffers = {pair for a, b in pairs if a.op == "BUFFER" for pair in differing(a, b)}
     kept = {number for number, pair in enumerate(sizes.variables) if pair in of_buffers}
     for number, quotient in sizes.quotients.items():
         kept |= {number, *(v for names, _ in quotient.formula for v in names)}

@@ -43,7 +43,8 @@ def numbers_of(value: Any) -> tuple[int, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def differing(a: UOp, b: UOp) -> Iterator[tuple[int, int]]:
+def differing(a: UOp, b: UOp) -> Iterator[Pair]:
+    """The sizes in which the attributes of two nodes differ. Raises DifferentError for several numbers of axes."""
     if a is b:
         return
     others = b.attrs
