@@ -38,15 +38,28 @@ class PackedSequence(NamedTuple):
         sizes = self.batch_sizes.numpy()
         return np.asarray((sizes[:, None] > np.arange(sizes[0])).sum(0))
 
+    def alive(self, length: int | None = None) -> np.ndarray[Any, Any]:
+        """Which sequences have each step: (length, batch), the longest sequence first."""
+        return _alive(length or len(self.batch_sizes), self.lengths())
+
     def padded(self, filler: float = 0.0, length: int | None = None) -> Tensor:
         """(length, batch, …), the longest sequence first."""
-        lengths = self.lengths()
-        alive = np.arange(length or len(self.batch_sizes))[:, None] < lengths
+        alive = self.alive(length)
         rows = np.full(alive.shape, int(self.data.shape[0]))
         rows[alive] = np.arange(alive.sum())
         last = self.data[:1].full_like(filler)
         found: Tensor = self.data.cat(last, axis=0)[Tensor(rows, device=self.data.device)]
         return found
+
+
+def _alive(length: int, lengths: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.arange(length)[:, None] < lengths
+
+
+def steps_of(padded: Tensor, alive: np.ndarray[Any, Any]) -> Tensor:
+    """The steps that sequences have, below each other: the data of a PackedSequence."""
+    of_step, of_sequence = (Tensor(places, device=padded.device) for places in np.nonzero(alive))
+    return padded[of_step, of_sequence]
 
 
 def pack_padded_sequence(
@@ -80,9 +93,8 @@ def pack_padded_sequence(
         raise ShapeError(
             f"pack_padded_sequence: the lengths {given.tolist()} do not fall; order them, or give enforce_sorted=False"
         )
-    alive = np.arange(given.max())[:, None] < given
-    of_step, of_sequence = (Tensor(places, device=steps.device) for places in np.nonzero(alive))
-    return PackedSequence(steps[of_step, of_sequence], Tensor(alive.sum(1), device="numpy"), order, back)
+    alive = _alive(given.max(), given)
+    return PackedSequence(steps_of(steps, alive), Tensor(alive.sum(1), device="numpy"), order, back)
 
 
 def pad_packed_sequence(

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
 from rulegrad.nn._arguments import require_probability, require_sizes
 from rulegrad.nn._module import Described
-from rulegrad.nn._packed import PackedSequence
+from rulegrad.nn._packed import PackedSequence, steps_of
 from rulegrad.nn._steps import kept, linked, split
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.tensor import Tensor
@@ -110,16 +108,14 @@ class RNNBase(Described):
 
     def _packed(self, x: PackedSequence, states: State | None) -> tuple[PackedSequence, State]:
         """The same of sequences of different lengths: each has its own last state, or first one of the way back."""
-        order, back, lengths = x.sorted_indices, x.unsorted_indices, x.lengths()
+        order, back, alive = x.sorted_indices, x.unsorted_indices, x.alive()
         if states is not None and order is not None:
             states = tuple(state[:, order.to(state.device)] for state in states)
         sequence = x.padded()
-        alive = Tensor((np.arange(sequence.shape[0])[:, None] < lengths)[..., None], device=sequence.device)
-        result, last = self._sequence(sequence, states, alive)
-        of_step, of_sequence = (Tensor(places, device=result.device) for places in np.nonzero(alive.numpy()[..., 0]))
+        result, last = self._sequence(sequence, states, Tensor(alive[..., None], device=sequence.device))
         if back is not None:
             last = tuple(state[:, back.to(state.device)] for state in last)
-        return x._replace(data=result[of_step, of_sequence]), last
+        return x._replace(data=steps_of(result, alive)), last
 
     def _run(self, x: Tensor, states: State | None) -> tuple[Any, State]:
         """The outputs of the last layer, and the last states of all layers and directions."""
