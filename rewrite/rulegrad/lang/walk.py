@@ -60,16 +60,20 @@ def expressions_in(root: Expression) -> Iterator[Expression]:
 
 def transformed(root: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """`root` with `change` applied to every expression in it, the innermost first."""
-
-    def of(item: object) -> object:
-        if isinstance(item, tuple):
-            parts = tuple(map(of, item))
-            return item if all(new is old for new, old in zip(parts, item, strict=True)) else parts
-        return transformed(item, change) if isinstance(item, Expression) else item
-
-    parts = {name: getattr(root, name) for name in part_names(type(root))}
-    changed: dict[str, Any] = {name: new for name, part in parts.items() if (new := of(part)) is not part}
+    changed: dict[str, Any] = {}
+    for name in part_names(type(root)):
+        part = getattr(root, name)
+        if isinstance(part, (Expression, tuple)) and (new := _transformed_part(part, change)) is not part:
+            changed[name] = new
     return change(dataclasses.replace(root, **changed) if changed else root)
+
+
+def _transformed_part(item: object, change: Callable[[Expression], Expression]) -> object:
+    """What is in a field. A function of its own: one inside `transformed` would be a cycle for each expression."""
+    if isinstance(item, tuple):
+        parts = tuple([_transformed_part(part, change) for part in item])
+        return item if all(new is old for new, old in zip(parts, item, strict=True)) else parts
+    return transformed(item, change) if isinstance(item, Expression) else item
 
 
 def same_but_spans(x: object, y: object) -> bool:
