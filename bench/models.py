@@ -257,8 +257,9 @@ def child(name: str, library: str, seconds: float, threads: int) -> dict[str, An
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    memory = {"peak": peak, "above": peak - before}
     sample = result.ravel()[:: max(1, result.size // 1000)][:1000].astype(float).tolist()
-    return {"call": best, "processor": processor, "first": first, "peak": peak, "above": peak - before, "sample": sample}
+    return {"call": best, "processor": processor, "first": first, "sample": sample, **memory}
 
 
 def compared(found: dict[str, dict[str, Any]], name: str) -> None:

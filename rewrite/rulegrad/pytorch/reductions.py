@@ -7,8 +7,9 @@ from typing import Any
 from rulegrad.ir import dtype as dtypes
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import result_dtype
+from rulegrad.tensor.order_statistics import middle
 from rulegrad.tensor.outputs import taking_out
-from rulegrad.tensor.selections import largest, middle, smallest
+from rulegrad.tensor.selections import largest, smallest
 
 
 @taking_out

@@ -355,10 +355,8 @@ class TensorCore(NodeHolder):
         made: Self | None = detached(self)
         if made is not None:
             return made
-        if self._leaf and id(self) in pending_leaves and not is_tracing():
-            uop = self._uop  # as `aliasing.renew` does: `state_dict` of a new model draws nothing
-        else:
-            uop = self.uop
+        waits = self._leaf and id(self) in pending_leaves and not is_tracing()
+        uop = self._uop if waits else self.uop  # so `state_dict` of a new model draws no random numbers
         view = self._new(UOp("DETACH", (uop,)) if self._requires_grad else uop, self._past(), self._device)
         aliasing.attach(view, self, (), detached=True)
         return view

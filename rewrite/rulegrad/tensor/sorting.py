@@ -1,4 +1,4 @@
-"""Order along an axis: sort, argsort, topk, median, quantile.
+"""Order along an axis: sort, argsort, topk.
 
 Sorting is done on keys: integers in the order of the values, with nan as the largest, 0.0 and -0.0 equal, and the
 complement for a descending order. So every sort is stable, and nan is last in ascending order, as in NumPy. Short
@@ -10,10 +10,10 @@ there they are put, in order. How many bits a digit has, and how many elements a
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rulegrad import engine
-from rulegrad.errors import ConfigError, DtypeError, ShapeError
+from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
 from rulegrad.ir.limits import extremes
@@ -22,19 +22,16 @@ from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.gathering import taken
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.movement import slice_axis
-from rulegrad.tensor.reduce import need_elements
 from rulegrad.tensor.scattering import put_apart, updated
-from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
 #: The longest rows that are sorted by comparing each element with all others.
-_SHORT: Final = 128
+SHORT: Final = 128
 #: So many elements that come first are found one after the other, in rows that are no longer than this.
-_FEW: Final = 16
+FEW: Final = 16
 _LONGEST: Final = 1024
-Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
 
 class Sorted(NamedTuple):
@@ -65,10 +62,10 @@ def _argsort(self: Tensor, axis: int, descending: bool, name: str) -> Tensor:
     k = one_axis(axis, self.ndim, name)
     if self.size == 0 or self.shape[k] == 1:
         return self.zeros_like("int64")
-    return _order(self, k, descending, _target(self))
+    return _order(self, k, descending, target_of(self))
 
 
-def _target(self: Tensor) -> str:
+def target_of(self: Tensor) -> str:
     """The target of the tensor's device: how its rows are sorted depends on it."""
     return devices.target_of(self._device or devices.default())
 
@@ -81,11 +78,11 @@ def _order(self: Tensor, k: int, descending: bool, target: str) -> Tensor:
     return places.reshape(rows.shape).moveaxis(-1, k)
 
 
-def _first_of_order(self: Tensor, axis: int, descending: bool, count: int) -> Tensor:
+def first_of_order(self: Tensor, axis: int, descending: bool, count: int) -> Tensor:
     """The first places of `_argsort`, so many of them, of an axis that is counted from 0."""
     if 0 in (self.size, count):
         return slice_axis(self.zeros_like("int64"), axis, 0, count)
-    return _first_in_order(self, axis, descending, count, _target(self))
+    return _first_in_order(self, axis, descending, count, target_of(self))
 
 
 @built_once
@@ -137,93 +134,8 @@ def topk(
     count = whole_number(k, "topk")
     if not 0 <= count <= self.shape[place]:
         raise ShapeError(f"topk: k={k} for axis {place} of the shape {self.shape}; use 0 to {self.shape[place]}")
-    places = _first_of_order(self, place, largest, count)
+    places = first_of_order(self, place, largest, count)
     return Sorted(taken(self, places, place), places)
-
-
-def kthvalue(
-    self: Tensor, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
-) -> Sorted:
-    """The `k`-th smallest element (from 1) along `axis`, and where it is.
-
-    >>> Tensor([3, 1, 2]).kthvalue(2).values.item()
-    2
-    """
-    named = axis_or_dim(axis, dim, "kthvalue", -1)
-    if not self.ndim:
-        one_axis(named, 0, "kthvalue", of_scalar=True)
-        found = self.reshape(1).kthvalue(k)
-        return Sorted(found.values.reshape(()), found.indices.reshape(()))
-    place = one_axis(named, self.ndim, "kthvalue")
-    if not 1 <= k <= self.shape[place]:
-        raise ShapeError(f"kthvalue: k={k} for axis {place} of the shape {self.shape}; use 1 to {self.shape[place]}")
-    places = slice_axis(_first_of_order(self, place, False, k), place, k - 1, k)
-    values = taken(self, places, place)
-    if keepdims or keepdim:
-        return Sorted(values, places)
-    return Sorted(values.squeeze(place), places.squeeze(place))
-
-
-@built_once
-def quantile(
-    self: Tensor,
-    q: Any,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool = False,
-    interpolation: Interpolation = "linear",
-    *,
-    dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
-) -> Tensor:
-    """The value below which the share `q` (a number, or a list) of the elements lies; nan when one is nan.
-
-    The axes of `q` come first, as in NumPy. axis: one, several, or all of them. interpolation: what is taken between
-    two elements.
-
-    >>> from rulegrad import Tensor
-    >>> Tensor([1.0, 2.0, 4.0]).quantile(0.75).item()
-    3.0
-    """
-    return quantile_along(self, q, axis_or_dim(axis, dim, "quantile"), keepdims or keepdim, interpolation, "quantile")
-
-
-def quantile_along(
-    self: Tensor, q: Any, axis: Any, keepdims: bool, interpolation: str, name: str, *, skips_nan: bool = False
-) -> Tensor:
-    if isinstance(axis, (tuple, list)):
-        axes = sorted(one_axis(one, self.ndim, name) for one in axis)
-        if len(set(axes)) != len(axes):
-            raise ShapeError(f"{name}: axis={tuple(axis)} names one axis twice; name each once")
-        rest = [one for one in range(self.ndim) if one not in axes]
-        rows = self.permute((*rest, *axes)).reshape(*(self.shape[one] for one in rest), -1) if axes else self[..., None]
-        found = quantile_along(rows, q, len(rest), False, interpolation, name, skips_nan=skips_nan)
-        shape = [1 if one in axes else size for one, size in enumerate(self.shape)]
-        return found.reshape(*found.shape[: found.ndim - len(rest)], *shape) if keepdims else found
-    k = 0 if axis is None else one_axis(axis, self.ndim, name, of_scalar=True)
-    x = self.flatten() if axis is None or not self.ndim else self
-    need_elements(x, (k,), name)
-    given = q.tolist() if hasattr(q, "tolist") else q
-    several = isinstance(given, list | tuple)
-    shares = given if several else [given]
-    if not all(is_weak_scalar(share) and 0 <= share <= 1 for share in shares):
-        raise ShapeError(f"{name}: q={given}; shares are numbers between 0 and 1, or a list of them")
-    if interpolation not in get_args(Interpolation):
-        raise ConfigError(f"{name}: interpolation={interpolation!r}; use one of {', '.join(get_args(Interpolation))}")
-    numbers = x if x.dtype.is_inexact else x.cast(float64)
-    values, wrong = numbers.sort(k).values, x.isnan()
-    if skips_nan:  # which come last
-        last = wrong.logical_not().sum(k, keepdims=True) - 1
-        parts = [_between_numbers(values, k, last, share, interpolation) for share in shares]
-        wrong = last < 0
-    else:
-        parts = [_between(values, k, share * (x.shape[k] - 1), interpolation) for share in shares]
-        wrong = wrong.any(k, keepdims=True)
-    results = [wrong.where(float("nan"), part) for part in parts]
-    if not keepdims:
-        results = [part.squeeze(k) for part in results]
-    elif axis is None or not self.ndim:
-        results = [part.reshape((1,) * self.ndim) for part in results]
-    return results[0].stack(*results[1:]) if several else results[0]
 
 
 # ---- keys ----
@@ -257,7 +169,7 @@ def _float_keys(self: Tensor) -> Tensor:
 
 def _argsort_rows(self: Tensor, dtype: DType) -> Tensor:
     """For rows of keys of values of the dtype, the places in the order of the keys, equal ones in order."""
-    return _argsort_counting(self) if self.shape[1] <= _SHORT else _argsort_radix(self, dtype)
+    return _argsort_counting(self) if self.shape[1] <= SHORT else _argsort_radix(self, dtype)
 
 
 def _argsort_first(self: Tensor, dtype: DType, count: int) -> Tensor:
@@ -268,11 +180,11 @@ def _argsort_first(self: Tensor, dtype: DType, count: int) -> Tensor:
     extent / count elements each, for the least number of both.
     """
     rows, extent = self.shape
-    if count <= _FEW and 4 * count <= extent <= _LONGEST and self.dtype.bits <= 32:
+    if count <= FEW and 4 * count <= extent <= _LONGEST and self.dtype.bits <= 32:
         return _argsort_selection(self, count)
     size = math.isqrt(extent // count)
     blocks = -(-extent // size)
-    if extent <= _SHORT or 2 * (blocks + count * size) > extent:
+    if extent <= SHORT or 2 * (blocks + count * size) > extent:
         return slice_axis(_argsort_rows(self, dtype), 1, 0, count)
     # what is missing at the end comes after all others
     whole = self.pad([(0, 0), (0, blocks * size - extent)], value=extremes(self.dtype)[1])
@@ -341,7 +253,7 @@ def _ranks_of_digits(self: Tensor, kinds: int) -> Tensor:
     rows, count, size = self.shape
     device = self._device or None
     dtype = int32 if self.size < 1 << 31 else int64
-    counts, before = (_compared if size <= _SHORT else _counted)(self, kinds, dtype)
+    counts, before = (_compared if size <= SHORT else _counted)(self, kinds, dtype)
     in_turn = counts.permute(0, 2, 1).reshape(rows, kinds * count)
     row_starts = self.arange(rows, dtype=dtype, device=device).reshape(rows, 1) * (count * size)
     starts = (in_turn.cumsum(1, dtype=dtype) - in_turn + row_starts).reshape(rows, kinds, count).permute(0, 2, 1)
@@ -368,45 +280,6 @@ def _compared(self: Tensor, kinds: int, dtype: DType) -> tuple[Tensor, Tensor]:
 def _put(self: Tensor, places: Tensor) -> Tensor:
     """The elements, each at the place that it is given; no place is given twice."""
     return put_apart(self.flatten(), places.flatten(), self.size).reshape(self.shape)
-
-
-def _between(values: Any, axis: int, place: float, interpolation: str) -> Any:
-    """The value at a place between two elements in order."""
-    low = int(place)
-    share = place - low
-    high = min(low + 1, values.shape[axis] - 1)
-
-    def at(number: int) -> Any:
-        return slice_axis(values, axis, number, number + 1)
-
-    if interpolation == "nearest":
-        return at(round(place))
-    if interpolation == "higher":
-        return at(high if share else low)
-    if interpolation == "lower" or not share:
-        return at(low)
-    share = 0.5 if interpolation == "midpoint" else share
-    first, second = at(low), at(high)
-    distance = second - first
-    found = first + distance * share if share < 0.5 else second - distance * (1 - share)
-    # inf - inf would be nan
-    return ((first == second) & ~first.isfinite()).where(first, found)
-
-
-def _between_numbers(values: Any, axis: int, last: Any, share: float, interpolation: str) -> Any:
-    """`_between` where each row has a last place of its own."""
-    place = last.cast(float64) * share
-    if interpolation != "linear" and interpolation != "midpoint":
-        place = {"lower": place.floor, "higher": place.ceil, "nearest": place.round}[interpolation]()
-    low = place.floor()
-    first, second = (
-        values.take_along_axis(at.cast(int64).clip(0, values.shape[axis] - 1), axis) for at in (low, place.ceil())
-    )
-    part = (place - low).cast(values.dtype)
-    if interpolation == "midpoint":
-        part = (part > 0).where(0.5, part)
-    # inf - inf would be nan
-    return ((first == second) & ~first.isfinite()).where(first, first.lerp(second, part))
 
 
 def _key_dtype(dtype: DType) -> DType:

@@ -8,12 +8,12 @@ import numpy as np
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import float64, int64
-from rulegrad.tensor import selections
+from rulegrad.tensor import order_statistics, selections
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.operands import as_tensor
+from rulegrad.tensor.order_statistics import Interpolation, quantile_along
 from rulegrad.tensor.reduce import dim_of_pytorch, need_elements, reduced_axes
 from rulegrad.tensor.sets import distinct_values
-from rulegrad.tensor.sorting import Interpolation, quantile_along
 
 if TYPE_CHECKING:
     from rulegrad.tensor.generators import Generator
@@ -118,7 +118,7 @@ def median(
     """
     place = dim_of_pytorch(axis, dim, keepdim)
     if place is not None:
-        found: selections.Selected = selections.middle(self, place, keepdims or bool(keepdim), skips_nan=False)
+        found: selections.Selected = order_statistics.middle(self, place, keepdims or bool(keepdim), skips_nan=False)
         return found
     return quantile_along(self, 0.5, axis_or_dim(axis, dim, "median"), keepdims or bool(keepdim), "linear", "median")
 
@@ -151,7 +151,7 @@ def nanmedian(
     """
     place = dim_of_pytorch(axis, dim, keepdim)
     if place is not None:
-        found: selections.Selected = selections.middle(self, place, keepdims or bool(keepdim), skips_nan=True)
+        found: selections.Selected = order_statistics.middle(self, place, keepdims or bool(keepdim), skips_nan=True)
         return found
     named = axis_or_dim(axis, dim, "nanmedian")
     return quantile_along(self, 0.5, named, keepdims or bool(keepdim), "linear", "nanmedian", skips_nan=True)

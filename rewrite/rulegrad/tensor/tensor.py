@@ -42,6 +42,7 @@ from rulegrad.tensor import (
     matrices,
     movement,
     normalization,
+    order_statistics,
     padding,
     placing,
     pooling,
@@ -413,8 +414,8 @@ class Tensor(SpecialMethods):
     sort = sorting.sort
     msort = sorting.msort
     topk = sorting.topk
-    kthvalue = sorting.kthvalue
-    quantile = sorting.quantile
+    kthvalue = order_statistics.kthvalue
+    quantile = order_statistics.quantile
     median = statistics.median
     searchsorted = searching.searchsorted
     bucketize = searching.bucketize
