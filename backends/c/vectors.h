@@ -62,6 +62,7 @@ static inline unsigned below(int count) { return count <= 0 ? 0 : count >= 16 ? 
 static inline __attribute__((always_inline)) void load_masked(
     void *v, const void *p, int first, int last, int bytes, int floats) {
   unsigned lanes = below(last) & ~below(first);
+  p = lanes ? p : v; /* a load of no lanes at a place that is no memory is slow */
   if (bytes == 8 && floats) *(VECTOR(double, 8) *)v = __builtin_ia32_loadupd512_mask(p, *(VECTOR(double, 8) *)v, lanes);
   else if (bytes == 8) *(VECTOR(long long, 8) *)v = __builtin_ia32_loaddqudi512_mask(p, *(VECTOR(long long, 8) *)v, lanes);
   else if (bytes == 2) *(VECTOR(short, 16) *)v = LOAD_HALVES(*(VECTOR(short, 16) *)v, p, lanes);
@@ -84,6 +85,7 @@ static inline __attribute__((always_inline)) void load_masked(
     void *v, const void *p, int first, int last, int bytes, int floats) {
   const VECTOR(int, 8) l = {0, 1, 2, 3, 4, 5, 6, 7}, m = (first <= l) & (l < last);
   VECTOR(int, 8) *w = (VECTOR(int, 8) *)v;
+  p = first < last && first < 8 && last > 0 ? p : v; /* a load of no lanes at a place that is no memory is slow */
   *w = (*w & ~m) | __builtin_ia32_maskloadd256((const VECTOR(int, 8) *)p, m);
 }
 static inline void store_masked(void *p, const void *v, int last, int bytes, int floats) {}

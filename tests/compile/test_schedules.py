@@ -439,7 +439,7 @@ def test_sums_of_columns_beside_sums_of_rows_have_vectors() -> None:
     np.testing.assert_allclose(build(*tensors).numpy(), wanted, rtol=1e-4, atol=1e-5)
     large = [Tensor(np.zeros(s, np.float32), device="numpy") for s in ((64, 128, 256), (64, 128))]
     tactics = [kernel.tactic for kernel in compile_graph([build(*large).uop], "c_avx512")]
-    assert tactics == ["rows", "product"]
+    assert tactics == ["rows", "streamed_columns"]
 
 
 def test_gradients_of_what_several_products_share_have_tiles() -> None:
@@ -526,3 +526,30 @@ def test_a_kernel_of_more_loops_than_there_are_names_has_no_schedule(target: str
     y = x.max_pool2d(3, 2, 0, 2)
     y.sum().backward()
     assert compile_graph([y.uop, x.grad.uop], target)
+
+
+def test_reductions_along_columns_read_whole_rows() -> None:
+    """Of much memory: columns by the vector would be pieces of rows. What the results are expanded to is another kernel."""
+    x = Tensor(np.zeros((6000, 1000), np.float32), device="numpy")
+    weights = Tensor(np.zeros(6000, np.float32), device="numpy")
+    for value, after in ((x.sum(0), []), (x - x.mean(0), ["elementwise"]), (weights @ x, [])):
+        tactics = [kernel.tactic for kernel in compile_graph([value.uop], "c_avx512")]
+        assert tactics == ["streamed_columns", "columns", *after]
+    few = Tensor(np.zeros((60, 1000), np.float32), device="numpy")
+    assert [kernel.tactic for kernel in compile_graph([few.sum(0).uop], "c_avx512")] == ["columns"]
+
+
+def test_streamed_columns_of_odd_sizes_are_right() -> None:
+    x = np.random.default_rng(0).standard_normal((1301, 1003)).astype(np.float32)
+    y = Tensor(x, device="c").realize()
+    np.testing.assert_allclose(y.sum(0).numpy(), x.sum(0), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose((y - y.max(0)).numpy(), x - x.max(0))
+    np.testing.assert_allclose((y[0] @ y[:1003]).numpy(), x[0] @ x[:1003], rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose((y + 1).mT.sum(1).numpy(), (x + 1).sum(0), rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal((y > 0).sum(0).numpy(), (x > 0).sum(0))
+
+
+def test_elements_that_are_rolled_far_are_read_from_memory_alone() -> None:
+    """A load of no lanes far behind an array, where no memory is, is caught by the processor: it took 60 times as long."""
+    x = np.arange(70_000 * 10, dtype=np.float32).reshape(-1, 10)
+    np.testing.assert_array_equal(Tensor(x, device="c").roll(3, 0).numpy(), np.roll(x, 3, 0))
