@@ -44,6 +44,11 @@ static inline void free_at(void **variable) { free(*variable); }
 #endif
 #define FROM_BYTES(T, N, x) __builtin_convertvector(__builtin_convertvector(IN_REGISTER(x), VECTOR(int, N)), VECTOR(T, N))
 #define TO_BYTES(T, N, x) __builtin_convertvector(__builtin_convertvector(x, VECTOR(int, N)), VECTOR(T, N))
+/* How many of n lanes a count means. Counts are of 64 bits: they go to the end of a buffer, which may have more than
+   2**31 elements at the largest of the sizes that vary. */
+static inline __attribute__((always_inline)) int lanes_of(long long count, int n) {
+  return count < 0 ? 0 : count < n ? (int)count : n;
+}
 /* The lanes first <= k < last of 16 with four or two bytes each, or of 8 with eight, are read and written by one
    instruction where there is one: integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
 #ifdef __AVX512F__
@@ -98,20 +103,21 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
 #define STORES_MASKED(T, N) IS_MASKED(T, N)
 #endif
 #define LOAD_FIRST(T, N, p, count) ({ \
-  const T *p_ = (p); int c_ = (count); VECTOR(T, N) v_; \
+  const T *p_ = (p); const long long c_ = (count); VECTOR(T, N) v_; \
   if (c_ >= N) v_ = VECTOR_AT(T, N, p_); \
-  else if (IS_MASKED(T, N)) { v_ = p_[c_ - 1] - (VECTOR(T, N)){}; load_masked(&v_, p_, 0, c_, sizeof(T), IS_FLOAT(T)); } \
+  else if (IS_MASKED(T, N)) { \
+    v_ = p_[c_ - 1] - (VECTOR(T, N)){}; load_masked(&v_, p_, 0, lanes_of(c_, N), sizeof(T), IS_FLOAT(T)); } \
   else for (int l_ = 0; l_ < N; l_++) v_[l_] = p_[l_ < c_ ? l_ : c_ - 1]; \
   v_; })
 #define LOAD_LANES(T, N, p, other, first, last, gate) ({ \
-  const T *p_ = (p); int f_ = (first), c_ = (gate) ? (last) : 0; VECTOR(T, N) v_ = (T)(other) - (VECTOR(T, N)){}; \
+  const T *p_ = (p); int f_ = lanes_of(first, N), c_ = (gate) ? lanes_of(last, N) : 0; VECTOR(T, N) v_ = (T)(other) - (VECTOR(T, N)){}; \
   if (IS_MASKED(T, N) && N > 8) load_masked(&v_, p_, f_, c_, sizeof(T), IS_FLOAT(T)); \
   else if (f_ <= 0 && c_ >= N) v_ = VECTOR_AT(T, N, p_); \
   else if (IS_MASKED(T, N)) load_masked(&v_, p_, f_, c_, sizeof(T), IS_FLOAT(T)); \
   else for (int l_ = 0; l_ < N; l_++) if (f_ <= l_ && l_ < c_) v_[l_] = p_[l_]; \
   v_; })
 #define STORE_FIRST(T, N, p, v, count) ({ \
-  T *p_ = (p); VECTOR(T, N) v_ = (v) - (VECTOR(T, N)){}; int c_ = (count); \
+  T *p_ = (p); VECTOR(T, N) v_ = (v) - (VECTOR(T, N)){}; int c_ = lanes_of(count, N); \
   if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \
   else if (STORES_MASKED(T, N)) store_masked(p_, &v_, c_, sizeof(T), IS_FLOAT(T)); \
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
@@ -125,7 +131,7 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
   T *p_ = (p); VECTOR(T, N) v_ = (v); \
   if ((unsigned long long)p_ % 64) VECTOR_AT(T, N, p_) = v_; else STREAMED(T, N, p_, v_); })
 #define STREAM_FIRST(T, N, p, v, count) ({ \
-  T *f_ = (p); VECTOR(T, N) w_ = (v); int n_ = (count); \
+  T *f_ = (p); VECTOR(T, N) w_ = (v); int n_ = lanes_of(count, N); \
   if (n_ < N) STORE_FIRST(T, N, f_, w_, n_); else STREAM(T, N, f_, w_); })
 #if defined(__x86_64__)
 #define AFTER_STREAMS() __builtin_ia32_sfence()
@@ -202,12 +208,12 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
   else for (int j_ = 0; j_ < N; j_++) if (b_ <= j_ && j_ < e_) v_[j_] = s_[o_ + j_]; \
   v_; })
 #define LOAD_LANES_STRIDED(T, N, S, p, other, first, last, gate) ({ \
-  const T *s_ = (p), x_ = (other); const int f_ = (first), l_ = (gate) ? (last) : 0; \
+  const T *s_ = (p), x_ = (other); const int f_ = lanes_of(first, N), l_ = (gate) ? lanes_of(last, N) : 0; \
   VECTOR(T, N) w_; \
   if (N <= 8 && f_ <= 0 && l_ >= N) w_ = STRIDED##S(T, N, AT_PART); else w_ = STRIDED##S(T, N, MASKED_PART); \
   w_; })
 #define LOAD_STRIDED_FIRST(T, N, S, p, count) ({ \
-  const T *t_ = (p); int n_ = (count); VECTOR(T, N) w_; \
+  const T *t_ = (p); const long long n_ = (count); VECTOR(T, N) w_; \
   if (n_ >= N) w_ = LOAD_STRIDED(T, N, S, t_); \
   else for (int l_ = 0; l_ < N; l_++) w_[l_] = t_[(l_ < n_ ? l_ : n_ - 1) * S]; \
   w_; })
@@ -225,7 +231,7 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
 #define STORE_TRANSPOSED(T, N, to, p, stride) STORE_ROWS_TRANSPOSED(T, N, to, p, stride, N, LOAD_ROW)
 /* Rows behind the last one, of so many that may be negative, are it. */
 #define STORE_TRANSPOSED_FIRST(T, N, to, p, stride, count) do { \
-  const int n_ = (count); \
+  const long long n_ = (count); \
   if (n_ >= N) STORE_TRANSPOSED(T, N, to, p, stride); \
   else STORE_ROWS_TRANSPOSED(T, N, to, p, stride, n_, LOAD_ROW_FIRST); } while (0)
 #define STORE_TRANSPOSED_IF(T, N, to, p, stride, gate) do { \

@@ -3,18 +3,20 @@
    elements are even for another one. */
 /* in memory only their elements are aligned */
 #define VECTOR_AT(T, N, SPACE, p) (((SPACE struct __attribute__((packed, may_alias)) { T##N v; } *)(p))->v)
+/* Counts of lanes are of 64 bits: they go to the end of a buffer, which may have more than 2**31 elements at the largest of
+   the sizes that vary. */
 #define LOAD_FIRST(T, N, SPACE, p, count) ({ \
-  SPACE const T *p_ = (p); int c_ = (count); T##N v_; \
+  SPACE const T *p_ = (p); const long c_ = (count); T##N v_; \
   if (c_ >= N) v_ = VECTOR_AT(T, N, SPACE const, p_); \
   else for (int l_ = 0; l_ < N; l_++) v_[l_] = p_[l_ < c_ ? l_ : c_ - 1]; \
   v_; })
 #define LOAD_LANES(T, N, SPACE, p, other, first, last, gate) ({ \
-  SPACE const T *p_ = (p); int f_ = (first), c_ = (gate) ? (last) : 0; T##N v_ = (T)(other); \
+  SPACE const T *p_ = (p); const long f_ = (first), c_ = (gate) ? (last) : 0; T##N v_ = (T)(other); \
   if (f_ <= 0 && c_ >= N) v_ = VECTOR_AT(T, N, SPACE const, p_); \
   else for (int l_ = 0; l_ < N; l_++) if (f_ <= l_ && l_ < c_) v_[l_] = p_[l_]; \
   v_; })
 #define STORE_FIRST(T, N, SPACE, p, v, count) ({ \
-  SPACE T *p_ = (p); T##N v_ = (v); int c_ = (count); \
+  SPACE T *p_ = (p); T##N v_ = (v); const long c_ = (count); \
   if (c_ >= N) VECTOR_AT(T, N, SPACE, p_) = v_; \
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
 #if __has_builtin(__builtin_convertvector)

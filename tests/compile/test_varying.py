@@ -304,6 +304,15 @@ def test_sizes_above_the_bound_have_a_plan_of_their_own(built: list[int]) -> Non
     assert len(built) == 3  # the plan of 4097 and more has larger bounds
 
 
+def test_counts_of_lanes_to_the_end_of_a_buffer_of_more_than_2_to_the_31_elements(built: list[int]) -> None:
+    weight = floats(2, 128, 3)
+    for n in (1, 2, 3):
+        x = floats(n, 128, 7508)
+        windows = np.lib.stride_tricks.sliding_window_view(x, 3, 2)
+        same(tensor(x).conv1d(tensor(weight)), np.einsum("nclk,ock->nol", windows, weight, optimize=True))
+    assert len(built) == 2  # the plan for all sizes is for up to 4096 of them, 4e9 elements
+
+
 def test_the_second_size_is_none(built: list[int]) -> None:
     for t in (5, 0, 6, 7):
         x = floats(t, 3)
