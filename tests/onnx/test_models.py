@@ -75,6 +75,26 @@ def test_shape_arithmetic_is_on_the_host_and_can_be_captured() -> None:
         assert captured(x).shape == model(x).shape == (shape[0], shape[1] * shape[2])
 
 
+def test_arrays_computed_from_constants_are_traced_once_and_not_kept() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Expand", ["row", "s"], ["wide"]),  # a view that nobody may change, a new one in each call
+        helper.make_node("Add", ["x", "wide"], ["y"]),
+        helper.make_node("Gather", ["y", "row"], ["z"], axis=1),
+    ]
+    file = made(nodes, {"x": None}, ["y", "z"], {"row": np.array([1, 0, 2])})
+    file.graph.input[0].type.tensor_type.elem_type = INT64
+    model = rg.onnx.load(file, device="numpy")
+    captured = rg.jit(model)
+    for rows in (2, 2, 2, 4, 4):
+        x = Tensor(np.arange(3 * rows).reshape(rows, 3), device="numpy")
+        y = x.numpy() + [1, 0, 2]
+        for found in (captured(x), model(x)):
+            assert found[0].tolist() == y.tolist() and found[1].tolist() == y[:, [1, 0, 2]].tolist()
+    assert len(captured.reasons()) == 2 and captured.reasons()[0] == "the first call"
+    assert len(model._constants._tensors) == 1
+
+
 def test_branches_read_their_condition() -> None:
     def branch(op: str) -> Any:
         return helper.make_graph(

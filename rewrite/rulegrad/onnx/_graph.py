@@ -12,28 +12,59 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.onnx import _table as table
 from rulegrad.onnx._package import package
 from rulegrad.onnx._table import Value
-from rulegrad.tensor.capturing import Unchanging
+from rulegrad.tensor.capturing import Unchanging, suspended
 from rulegrad.tensor.tensor import Tensor
 
 
-class Session:
-    """The device of a call, and the tensors made of small constants, which stay for later calls."""
+class Constants(Unchanging):
+    """The arrays of a model's file, and the tensors made of them on each device.
 
-    def __init__(self, device: str, kept: dict[tuple[int, str], tuple[Any, Tensor]]) -> None:
-        self.device, self._kept = device, kept
+    A capture does not look in here. It reads such a tensor as one from outside, also where it is the first to ask.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._arrays: dict[int, Any] = {}
+        self._tensors: dict[tuple[int, str], Tensor] = {}
+
+    def array_of(self, proto: Any) -> Any:
+        """A tensor of the file as a NumPy array that is not to be changed."""
+        try:
+            array = package().numpy_helper.to_array(proto, self.folder)
+        except Exception as error:  # of the package, which has several
+            raise OnnxError(f"the tensor {proto.name!r} cannot be read: {error}") from error
+        array.flags.writeable = False
+        self._arrays[id(array)] = array
+        return array
+
+    def forget(self, array: Any) -> None:
+        """The array is a weight, which is elsewhere."""
+        self._arrays.pop(id(array), None)
+
+    def tensor(self, array: Any, device: str) -> Tensor:
+        """The array on the device: one of the file is moved there once, one computed on the host each time."""
+        if self._arrays.get(id(array)) is not array:
+            return Tensor(array, device=device)
+        found = self._tensors.get((id(array), device))
+        if found is None:
+            with suspended():
+                found = self._tensors[id(array), device] = Tensor(array, device=device)
+        return found
+
+
+class Session:
+    """The device of a call, and the constants of the model."""
+
+    def __init__(self, device: str, constants: Constants) -> None:
+        self.device, self._constants = device, constants
 
     def tensor(self, value: Value) -> Value:
-        """The value with arrays moved to the device: constants of the model once, its single numbers never."""
+        """The value with arrays moved to the device; single numbers that are not changed are parts of kernels."""
         if not isinstance(value, np.ndarray):
             return value
-        if value.flags.writeable or not value.size:
-            return Tensor(value, device=self.device)
-        if value.size == 1:
+        if value.size == 1 and not value.flags.writeable:
             return Tensor.full(value.shape, value.item(), dtype=as_dtype(value.dtype), device=self.device)
-        found = self._kept.get((id(value), self.device))
-        if found is None:
-            found = self._kept[id(value), self.device] = (value, Tensor(value, device=self.device))
-        return found[1]
+        return self._constants.tensor(value, self.device)
 
 
 class Call:
@@ -62,16 +93,6 @@ class Call:
     def run(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
         """Run a graph that is an attribute; it sees the values around this node."""
         return graph.run(self.session, inputs, self.scope)
-
-
-def array_of(proto: Any, folder: str = "") -> Any:
-    """A tensor of a file as a NumPy array that is not to be changed."""
-    try:
-        array = package().numpy_helper.to_array(proto, folder)
-    except Exception as error:  # of the package, which has several
-        raise OnnxError(f"the tensor {proto.name!r} cannot be read: {error}") from error
-    array.flags.writeable = False
-    return array
 
 
 class Node:
@@ -129,7 +150,7 @@ class Node:
         if kind == kinds.GRAPH:
             return Graph(attribute.g, self.model)
         if kind == kinds.TENSOR:
-            return array_of(attribute.t, self.model.folder)
+            return self.model.constants.array_of(attribute.t)
         if kind == kinds.STRING:
             return attribute.s.decode()
         if kind == kinds.STRINGS:
@@ -262,11 +283,11 @@ def _supported(domain: str) -> str:
 
 
 class Opsets:
-    """Properties of the model that nodes need: versions by domain, its functions, the folder of external data."""
+    """Properties of the model that nodes need: versions by domain, its functions, its constants."""
 
-    def __init__(self, imports: Iterable[Any], functions: dict[tuple[str, str], Any], folder: str) -> None:
+    def __init__(self, imports: Iterable[Any], functions: dict[tuple[str, str], Any], constants: Constants) -> None:
         self.versions = {"" if one.domain == "ai.onnx" else one.domain: one.version for one in imports}
-        self.functions, self.folder = functions, folder
+        self.functions, self.constants = functions, constants
 
 
 class Graph(Unchanging):
@@ -275,13 +296,13 @@ class Graph(Unchanging):
     def __init__(self, proto: Any, model: Opsets) -> None:
         self._take(proto.node, [one.name for one in proto.input], [one.name for one in proto.output], model)
         self.types = [one.type for one in proto.output]  # as the file declares them
-        self.constants.update({one.name: array_of(one, model.folder) for one in proto.initializer})
+        self.constants.update({one.name: model.constants.array_of(one) for one in proto.initializer})
 
     @classmethod
     def of_function(cls, proto: Any, model: Opsets, attributes: Iterable[Any]) -> Graph:
         """The body of a function, for one node with these attributes."""
         graph = cls.__new__(cls)
-        inside = Opsets(proto.opset_import, model.functions, model.folder)
+        inside = Opsets(proto.opset_import, model.functions, model.constants)
         for domain, version in model.versions.items():
             inside.versions.setdefault(domain, version)
         given = {one.name: one for one in proto.attribute_proto} | {one.name: one for one in attributes}

@@ -12,7 +12,7 @@ import numpy as np
 from rulegrad.errors import FileMissingError, OnnxError
 from rulegrad.nn import Module, Parameter
 from rulegrad.onnx import _table as table
-from rulegrad.onnx._graph import Graph, Opsets, Session
+from rulegrad.onnx._graph import Constants, Graph, Opsets, Session
 from rulegrad.onnx._package import package
 from rulegrad.onnx._table import Value
 from rulegrad.tensor.tensor import Tensor
@@ -34,11 +34,11 @@ class Model(Module):
     def __init__(self, proto: Any, folder: str, device: str | None) -> None:
         super().__init__()
         functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in proto.functions}
-        opsets = Opsets(proto.opset_import, functions, folder)
+        self._constants = Constants(folder)
+        opsets = Opsets(proto.opset_import, functions, self._constants)
         _check_version(opsets)
         self._graph = Graph(proto.graph, opsets)
         self._device = device
-        self._kept: dict[tuple[int, str], tuple[Any, Tensor]] = {}
         initializers = {one.name for one in proto.graph.initializer}
         self.input_names = tuple(name for name in self._graph.inputs if name not in initializers)
         self.output_names = tuple(self._graph.outputs)
@@ -58,13 +58,13 @@ class Model(Module):
             else:
                 self.register_buffer(attribute, tensor)
             self._weights[name] = attribute
-            del self._graph.constants[name]
+            self._constants.forget(self._graph.constants.pop(name))
 
     def forward(self, *arguments: Any, **named: Any) -> Any:
         inputs = self._given(arguments, named)
         weights = {name: getattr(self, attribute) for name, attribute in self._weights.items()}
         device = self._place(inputs.values(), weights.values())
-        session = Session(device, self._kept)
+        session = Session(device, self._constants)
         scope = weights | {name: _input(value, device) for name, value in inputs.items()}
         graph = self._graph
         found = graph.run(session, [], scope)

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Unchanging:
-    """An object that holds no tensors, and that nobody changes once a function has used it.
+    """An object that nobody changes once a function has used it, nor the tensors in it, if there are any.
 
     A replay needs the same object, and does not look into it.
     """
