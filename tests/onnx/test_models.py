@@ -119,6 +119,12 @@ def test_errors_name_the_node() -> None:
         loaded(helper.make_node("Nothing", ["x"], ["y"], name="odd"))
     with pytest.raises(OnnxError, match=r"ImageDecoder, opset 20\): this op is not supported. Supported are .*Conv"):
         loaded(helper.make_node("ImageDecoder", ["x"], ["y"]), opset=20)
+    with pytest.raises(OnnxError, match=r"acme.Nothing, opset 0\): the model imports no opset of the domain 'acme'"):
+        loaded(helper.make_node("Nothing", ["x"], ["y"], domain="acme"))
+    with pytest.raises(OnnxError, match=r"ml.Scaler, opset 3\): .* Supported of the domain 'ai.onnx.ml' are: none"):
+        file = made([helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml")], {"x": [2]}, ["y"])
+        file.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+        rg.onnx.load(file)
     with pytest.raises(OnnxError, match="no attribute 'alpha'"):
         loaded(helper.make_node("Relu", ["x"], ["y"], alpha=1.0))
     with pytest.raises(OnnxError, match="the attribute 'to' is missing"):
@@ -161,3 +167,48 @@ def test_loops_collect_what_their_body_declares(steps: int) -> None:
     assert last.tolist() == [1.0 * (steps + 1), 2.0 * (steps + 1)]
     assert rows.shape == (steps, 1) and np.dtype(str(rows.dtype)) == np.int64
     assert totals.shape == (steps,) and totals.tolist() == [3.0 * (step + 2) for step in range(steps)]
+
+
+def integers_of(x: Any) -> tuple[Any, Any]:
+    """Values as unsigned bytes without their zero point, and the scale."""
+    low, high = min(x.min(), np.float32(0)), max(x.max(), np.float32(0))
+    scale = (high - low) / np.float32(255) if high > low else np.float32(1)
+    zero = np.rint(-low / scale)
+    return np.clip(np.rint(x / scale) + zero, 0, 255) - zero, scale
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_an_lstm_with_integers_as_weights(columns: bool) -> None:
+    """As onnxruntime computes it: the inputs of all steps have one scale, the states of a step another one."""
+    random, size = np.random.default_rng(0), 4
+    x = random.standard_normal((3, 2, 5)).astype(np.float32)
+    kind, zero = (np.int8, 0) if columns else (np.uint8, 128)
+    weights = {
+        name: random.integers(np.iinfo(kind).min, np.iinfo(kind).max, (1, rows, 4 * size)).astype(kind)
+        for name, rows in (("w", 5), ("r", size))
+    }
+    scales = random.uniform(0.005, 0.01, (1, 4 * size) if columns else (1,)).astype(np.float32)
+    constants = {"scales": scales, "zeros": np.full(scales.shape, zero, kind)}
+    node = helper.make_node(
+        "DynamicQuantizeLSTM", ["x", "w", "r", *[""] * 5, *["scales", "zeros"] * 2], ["y", "h", "c"],
+        domain="com.microsoft", hidden_size=size,
+    )  # fmt: skip
+    file = made([node], {"x": [3, 2, 5]}, ["y", "h", "c"], weights | constants)
+    file.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    found = [one.numpy() for one in rg.onnx.load(file, device="numpy")(x)]
+
+    def times(values: Any, name: str) -> Any:
+        whole, scale = integers_of(values)
+        return (whole @ (weights[name][0].astype(np.float64) - zero)) * scale * scales[0]
+
+    def sigmoid(values: Any) -> Any:
+        return 1 / (1 + np.exp(-values))
+
+    h = c = np.zeros((2, size), np.float32)
+    for time, inputs in enumerate(times(x, "w")):
+        i, o, forget, new = np.split(inputs + times(h, "r"), 4, axis=1)
+        c = sigmoid(forget) * c + sigmoid(i) * np.tanh(new)
+        h = (sigmoid(o) * np.tanh(c)).astype(np.float32)
+        np.testing.assert_allclose(found[0][time, 0], h, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[1][0], h, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[2][0], c, rtol=1e-5, atol=1e-6)

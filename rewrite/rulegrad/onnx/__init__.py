@@ -9,6 +9,7 @@ from rulegrad.onnx import (
     _elementwise,
     _indexing,
     _known,
+    _microsoft,
     _normalization,
     _pooling,
     _quantized,
@@ -26,8 +27,8 @@ from rulegrad.support.torch_modules import modules_below
 
 # Importing a family puts its ops into the table.
 FAMILIES = (
-    _control, _convolution, _elementwise, _indexing, _known, _normalization, _pooling, _quantized, _random, _recurrent,
-    _reduce, _resize, _shapes, _signal, _text,
+    _control, _convolution, _elementwise, _indexing, _known, _microsoft, _normalization, _pooling, _quantized, _random,
+    _recurrent, _reduce, _resize, _shapes, _signal, _text,
 )  # fmt: skip
 
 _below = modules_below("onnx")

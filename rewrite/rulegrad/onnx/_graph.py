@@ -110,14 +110,14 @@ class Node:
             self.function = self._function_of(model.functions[self.domain, self.op])
             return
         self.schema = self._schema()
-        self.version = self.schema.since_version
-        self._check_inputs()
+        self.version = self.version if self.schema is None else self.schema.since_version
         self.entry = table.find(self.domain, self.op, self.version)
+        self._check_inputs()
         self.given = {one.name: self._decoded(one) for one in proto.attribute}
         if self.entry is None:
             self.function = self._expansion()
             return
-        self.attributes = self._attributes(self.entry.attributes)
+        self.attributes = self._attributes(self.entry)
         self.known = table.KNOWN.get(self.op) if self.domain == "" else None
         if self.known is not None and self.known.since > self.version:
             self.known = None
@@ -131,16 +131,23 @@ class Node:
     # ---- making it ready ----
 
     def _schema(self) -> Any:
+        """What the standard says of the op; None for one of another domain that is in the table."""
         onnx = package()
         if self.domain not in self.model.versions:
             raise OnnxError(f"{self}: the model imports no opset of the domain {self.domain!r}")
         try:
             return onnx.defs.get_schema(self.op, self.model.versions[self.domain], self.domain)
         except onnx.defs.SchemaError as error:
+            if self.domain and table.find(self.domain, self.op, self.version):
+                return None
             raise OnnxError(f"{self}: the standard has no such op there. {_supported(self.domain)}") from error
 
     def _check_inputs(self) -> None:
-        least, most = self.schema.min_input, self.schema.max_input
+        if self.schema is None:
+            assert self.entry is not None
+            least, most = self.entry.inputs
+        else:
+            least, most = self.schema.min_input, self.schema.max_input
         if not least <= len(self.inputs) <= most:
             raise OnnxError(f"{self}: {len(self.inputs)} inputs, and the op takes {least} to {most}")
 
@@ -163,20 +170,22 @@ class Node:
             return attribute.tp
         raise OnnxError(f"{self}: the attribute {attribute.name!r} is of a kind that is not supported (type {kind})")
 
-    def _attributes(self, taken: frozenset[str]) -> dict[str, Any]:
+    def _attributes(self, entry: table.Entry) -> dict[str, Any]:
         """The attributes that the function takes: those of the node, and defaults of the standard."""
-        unknown = [name for name in self.given if name not in self.schema.attributes]
-        if unknown:
-            raise OnnxError(f"{self}: no attribute {unknown[0]!r}; there are {sorted(self.schema.attributes)}")
-        refused = [name for name in self.given if name not in taken]
+        standard = {} if self.schema is None else self.schema.attributes
+        unknown = [name for name in self.given if name not in standard]
+        if unknown and self.schema is not None:
+            raise OnnxError(f"{self}: no attribute {unknown[0]!r}; there are {sorted(standard)}")
+        refused = [name for name in self.given if name not in entry.attributes]
         if refused:
-            raise OnnxError(f"{self}: the attribute {refused[0]!r} is not supported; {sorted(taken)} are")
-        missing = [name for name, one in self.schema.attributes.items() if one.required and name not in self.given]
+            raise OnnxError(f"{self}: the attribute {refused[0]!r} is not supported; {sorted(entry.attributes)} are")
+        required = entry.required if self.schema is None else [name for name, one in standard.items() if one.required]
+        missing = [name for name in required if name not in self.given]
         if missing:
             raise OnnxError(f"{self}: the attribute {missing[0]!r} is missing")
         found = dict(self.given)
-        for name, one in self.schema.attributes.items():
-            if name in taken and name not in found and one.default_value.name:
+        for name, one in standard.items():
+            if name in entry.attributes and name not in found and one.default_value.name:
                 found[name] = self._decoded(one.default_value)
         return found
 
@@ -279,6 +288,8 @@ def _type_of(value: Value) -> Any:
 
 def _supported(domain: str) -> str:
     names = sorted(name for where, name in table.OPS if where == domain)
+    if domain:
+        return f"Supported of the domain {domain!r} are: {', '.join(names) or 'none'}"
     return f"Supported are the ops that the standard defines by others, and {', '.join(names)}"
 
 

@@ -27,6 +27,8 @@ _BETA = {"hardsigmoid": 0.5, "scaledtanh": 1.0}
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State], State]
+Product = Callable[[Tensor, int], Tensor]
+"""Values multiplied by the weights of the direction at a place."""
 
 
 class Layer:
@@ -99,7 +101,7 @@ class Layer:
         return (whole, *ends)
 
 
-def _options(**given: Any) -> dict[str, Any]:
+def options_of(**given: Any) -> dict[str, Any]:
     return given
 
 
@@ -109,7 +111,7 @@ def rnn(
     h: Tensor | None = None, *, activation_alpha: Any = None, activation_beta: Any = None, activations: Any = None,
     clip: float | None = None, direction: str, hidden_size: int | None = None, layout: int = 0,
 ) -> Any:  # fmt: skip
-    options = _options(
+    options = options_of(
         activation_alpha=activation_alpha, activation_beta=activation_beta, activations=activations, clip=clip,
         direction=direction, layout=layout,
     )  # fmt: skip
@@ -133,7 +135,7 @@ def gru(
     clip: float | None = None, direction: str, hidden_size: int | None = None, layout: int = 0,
     linear_before_reset: int = 0,
 ) -> Any:  # fmt: skip
-    options = _options(
+    options = options_of(
         activation_alpha=activation_alpha, activation_beta=activation_beta, activations=activations, clip=clip,
         direction=direction, layout=layout,
     )  # fmt: skip
@@ -168,11 +170,23 @@ def lstm(
     activation_beta: Any = None, activations: Any = None, clip: float | None = None, direction: str,
     hidden_size: int | None = None, input_forget: int = 0, layout: int = 0,
 ) -> Any:  # fmt: skip
-    options = _options(
+    options = options_of(
         activation_alpha=activation_alpha, activation_beta=activation_beta, activations=activations, clip=clip,
         direction=direction, layout=layout,
     )  # fmt: skip
-    layer, size = Layer(call, ["Sigmoid", "Tanh", "Tanh"], options), r.shape[-1]
+
+    def product(weights: Tensor) -> Product:
+        return lambda x, place: x @ weights[place].T
+
+    return lstm_layer(call, x, (product(w), product(r)), r.shape[-1], b, lengths, h, c, p, input_forget, options)
+
+
+def lstm_layer(
+    call: Call, x: Tensor, products: tuple[Product, Product], size: int, b: Tensor | None, lengths: Any,
+    h: Tensor | None, c: Tensor | None, p: Tensor | None, input_forget: int, options: dict[str, Any],
+) -> Any:  # fmt: skip
+    """An LSTM, by its products of inputs and of states with the weights."""
+    layer, (of_input, of_state) = Layer(call, ["Sigmoid", "Tanh", "Tanh"], options), products
 
     def steps(place: int) -> tuple[Any, Step]:
         f, g, last = layer.functions(place)
@@ -181,7 +195,7 @@ def lstm(
 
         def step(now: Tensor, state: State) -> State:
             hidden, cell = state
-            gates = now + hidden @ r[place].T
+            gates = now + of_state(hidden, place)
             i, o, forget, new = (gates[:, n * size : (n + 1) * size] for n in range(4))
             i = f(_plus(i, None if peep[0] is None else peep[0] * cell))
             forget = 1 - i if input_forget else f(_plus(forget, None if peep[2] is None else peep[2] * cell))
@@ -189,7 +203,7 @@ def lstm(
             o = f(_plus(o, None if peep[1] is None else peep[1] * after))
             return o * last(after), after
 
-        return lambda all_: _plus(all_ @ w[place].T, bias), step
+        return lambda all_: _plus(of_input(all_, place), bias), step
 
     return layer.run(x, lengths, [h, c], steps, size)
 

@@ -32,6 +32,10 @@ class Entry(NamedTuple):
     raw: bool
     """Whether the function takes its inputs as they are."""
     attributes: frozenset[str]
+    required: frozenset[str]
+    """The attributes that have no default in the function."""
+    inputs: tuple[int, int]
+    """How many inputs the function takes, at least and at most."""
 
 
 OPS: dict[tuple[str, str], list[Entry]] = {}
@@ -40,8 +44,11 @@ KNOWN: dict[str, Entry] = {}
 
 def _entry(function: Callable[..., Any], since: int, host: tuple[int, ...], raw: bool) -> Entry:
     parameters = inspect.signature(function).parameters.values()
-    names = frozenset(one.name for one in parameters if one.kind == one.KEYWORD_ONLY)
-    return Entry(function, since, frozenset(host), raw, names)
+    attributes = {one.name: one.default is one.empty for one in parameters if one.kind == one.KEYWORD_ONLY}
+    required = frozenset(name for name, is_required in attributes.items() if is_required)
+    inputs = [one.default is one.empty for one in parameters if one.kind == one.POSITIONAL_OR_KEYWORD][1:]
+    counts = sum(inputs), len(inputs)
+    return Entry(function, since, frozenset(host), raw, frozenset(attributes), required, counts)
 
 
 def op(
