@@ -276,6 +276,19 @@ def test_several_outputs_share_their_loops() -> None:
     np.testing.assert_array_equal(out2, a + b + d)
 
 
+def test_more_loops_inside_of_stores_than_an_array_has_axes() -> None:
+    arrays = [numbers(4, 3 + k) for k in range(40)]
+    out = np.zeros((40, 4), np.float32)
+    i = loop(4)
+    stores = []
+    for k, array in enumerate(arrays):
+        j = loop(array.shape[1], "reduce")
+        total = UOp("REDUCE", (load(parameter(1 + k, array), i, j), j), op="ADD")
+        stores.append((store(parameter(0, out), (number(k), i), total), (i,)))
+    run_kernel(kernel(*stores), [out, *arrays])
+    np.testing.assert_array_equal(out, [array.sum(1) for array in arrays])
+
+
 def test_all_reads_come_before_the_stores() -> None:
     a, b = numbers(5), numbers(5) + 10
     old_a, old_b = a.copy(), b.copy()

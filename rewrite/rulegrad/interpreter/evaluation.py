@@ -22,6 +22,7 @@ from rulegrad.errors import DeviceError, GraphError
 from rulegrad.interpreter.array_program import ArrayProgram
 from rulegrad.interpreter.builder import Builder
 from rulegrad.interpreter.evaluators import Evaluators, evaluators
+from rulegrad.interpreter.nodes import LOOPS
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import as_dtype
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
 Arrays = Mapping[Any, Array]
+
+_MEMORY = ("PARAM", "BUFFER")
+#: Many functions of NumPy take arrays of 32 axes at most, and what is read has axes of its own.
+_MOST_LOOPS = 24
 
 
 def evaluate(
@@ -87,7 +92,8 @@ class KernelProgram:
         self.name = name
         self._programs: list[ArrayProgram] = []
         for loops, stores in _stores_by_loops(graph).items():
-            self._programs.append(Builder(stores, loops, table or evaluators(), name).program)
+            for part in _parts(stores):
+                self._programs.append(Builder(part, loops, table or evaluators(), name).program)
 
     def run(self, storage: Callable[[UOp], Array]) -> None:
         """Runs it; `storage` gives the array of a PARAM or BUFFER node, which is written in place."""
@@ -118,6 +124,20 @@ def _stores_by_loops(graph: UOp) -> dict[tuple[UOp, ...], list[UOp]]:
         else:
             raise DeviceError(f"the interpreter expects stores below a {graph.op}, not {node.op}")
     return found
+
+
+def _parts(stores: list[UOp]) -> list[list[UOp]]:
+    """The stores of each program: all, or one each, where they have more loops inside than an array has axes.
+
+    A store whose memory another one reads stays with it: all reads come before the stores.
+    """
+    if len({loop for store in stores for loop in store.toposort(*LOOPS)}) <= _MOST_LOOPS:
+        return [stores]
+    read = [{node for source in (*s.src[0].src[1:], *s.src[1:]) for node in source.toposort(*_MEMORY)} for s in stores]
+    for number, store in enumerate(stores):
+        if any(store.src[0].src[0] in nodes for other, nodes in enumerate(read) if other != number):
+            return [stores]
+    return [[store] for store in stores]
 
 
 def _given(node: UOp, arrays: Arrays) -> Array:

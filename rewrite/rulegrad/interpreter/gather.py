@@ -74,7 +74,7 @@ def _view(value: Array, rank: int, indices: Sequence[Array], loops: Loops) -> Ar
         return None
     cuts: list[Any] = []
     for index, loop, size in zip(indices, loops, value.shape[rank:], strict=True):
-        if not index.size or not 0 <= (start := int(index.flat[0])) <= size - index.size:
+        if not index.size or not 0 <= (start := int(index.item(0))) <= size - index.size:
             return None
         cuts.append(start if loop == -1 else slice(start, start + index.size))
     positions = (*cuts, ...)  # "..." so that no axes give a view too
