@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rulegrad as rg
@@ -97,3 +98,37 @@ def test_a_model_on_several_devices_is_named_as_in_pytorch() -> None:
         nn.DataParallel(nn.Linear(2, 3), device_ids=[0, 1])
     with pytest.raises(RulegradError, match="DistributedDataParallel"):
         nn.parallel.DistributedDataParallel(nn.Linear(2, 3))
+
+
+def test_views_of_leaves_that_wait_for_their_values() -> None:
+    """A view of a new parameter computes nothing until it is used; then it and the parameter are in one buffer."""
+    weight = nn.Linear(3, 2).weight
+    assert (weight - weight.detach()).abs().sum().item() == 0
+    assert (weight.detach() * weight).sum().item() == (weight * weight).sum().item()
+    doubled = (Tensor([1.0, 2.0]) * 2).requires_grad_()
+    (doubled * doubled.data).sum().backward()
+    assert doubled.grad is not None and doubled.grad.tolist() == [2.0, 4.0]
+
+    layer = nn.Linear(3, 2)
+    start = layer.state_dict()
+    assert all(((p - start[name]) ** 2).sum().item() == 0 for name, p in layer.named_parameters())
+    layer.weight.data.zero_()
+    assert start["weight"].tolist() == [[0.0] * 3] * 2
+
+    given = Tensor([1.0, 2.0])
+    alone = nn.Parameter(given * 2).detach()  # nobody else holds the parameter
+    given.add_(100)
+    assert (alone + 1).tolist() == [3.0, 5.0]
+
+
+def test_state_of_a_new_model_is_computed_once_and_late() -> None:
+    with rg.profile() as profile:
+        layer = nn.Linear(3, 3)
+        state = layer.state_dict()
+        shapes = [value.shape for value in state.values()]
+    assert shapes == [(3, 3), (3,)] and not profile.kernels
+    with rg.profile() as profile:
+        for _ in range(2):
+            values = [value.numpy() for value in layer.state_dict().values()]
+        assert np.array_equal(values[0], layer.weight.numpy())
+    assert len({kernel.name for kernel in profile.kernels}) == len(profile.kernels)

@@ -92,6 +92,14 @@ def test_nan_and_infinities_of_long_rows() -> None:
     assert Tensor(np.full(300, -np.inf, np.float32)).quantile(0.5).item() == -np.inf
 
 
+def test_several_shares_without_nan() -> None:
+    """Each has its own ranks, as each row has a last number of its own."""
+    array = values_of("float32", 4, 300)[1:]
+    array[0, ::3] = np.nan
+    found = Tensor(array).nanquantile([0.25, 0.5, 0.75], 1)
+    np.testing.assert_allclose(found.numpy(), np.nanquantile(array, [0.25, 0.5, 0.75], 1), rtol=1e-5)
+
+
 def test_many_ranks_are_of_sorted_rows() -> None:
     array = values_of("float32", 2, 300)[1]
     shares = [float(share) for share in np.linspace(0, 1, order_statistics._FEW_RANKS + 1)]

@@ -173,8 +173,7 @@ class Node:
     def _attributes(self, entry: table.Entry) -> dict[str, Any]:
         """The attributes that the function takes: those of the node, and defaults of the standard."""
         standard = {} if self.schema is None else self.schema.attributes
-        unknown = [name for name in self.given if name not in standard]
-        if unknown and self.schema is not None:
+        if self.schema is not None and (unknown := [name for name in self.given if name not in standard]):
             raise OnnxError(f"{self}: no attribute {unknown[0]!r}; there are {sorted(standard)}")
         refused = [name for name in self.given if name not in entry.attributes]
         if refused:

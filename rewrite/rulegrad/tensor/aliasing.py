@@ -188,6 +188,13 @@ def release(tensor: TensorCore) -> None:
     tensor._view = View(None, (), False, link.obstacle) if link.obstacle else None
 
 
+def outdate(view: TensorCore) -> None:
+    """Let a view ask its base for its node before it is used."""
+    link = view._view
+    assert link is not None
+    link.root, view._history = None, None
+
+
 def renew(tensor: TensorCore) -> None:
     """Give a view its node again where the base's is another than the one it was made from."""
     link = tensor._view
@@ -195,11 +202,7 @@ def renew(tensor: TensorCore) -> None:
         return
     link.follow()
     base = link.base
-    if link.detached:
-        renew(base)
-        root = base._uop  # also where a leaf waits for its buffer: no gradient needs it
-    else:
-        root = base.uop
+    root = base.uop  # a leaf gets its buffer by it
     if root is link.root:
         return
     link.root = root

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 #: The bits of float32 that numbers of smaller formats leave 0.
 _UNUSED_BITS: Final = {float16: 13, bfloat16: 16}
-#: So many ranks are found one by one; for more the rows are sorted, as are short rows, where there are not many.
-_FEW_RANKS: Final = 8
-_SHORTEST: Final = 16
-_MANY: Final = 1 << 18  # elements of all rows
+#: So many ranks of long rows are found one by one; for more the rows are sorted.
+_FEW_RANKS: Final = 6
+#: So is one rank of shorter rows, longer than this, where there are many: so many elements in all.
+_SHORTEST: Final = 64
+_MANY: Final = 1 << 18
 
 
 Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
@@ -200,7 +201,8 @@ def _between_numbers(order: InOrder, last: Tensor, share: float, interpolation: 
 
 def in_order(x: Tensor, axis: int, ranks: int) -> InOrder:
     """The elements along an axis by their ranks, of which so many are asked for."""
-    is_long = x.shape[axis] > (SHORT if x.size < _MANY else _SHORTEST)
+    extent = x.shape[axis]
+    is_long = extent > SHORT or ranks == 1 and extent > _SHORTEST and x.size >= _MANY
     return Chosen(x, axis) if is_long and ranks <= _FEW_RANKS else InOrder(x, axis)
 
 
@@ -217,14 +219,17 @@ class InOrder:
 
     def after(self, rank: Rank) -> Tensor:
         """The elements of the next rank, of the same one where it is the last."""
-        last: int = self._x.shape[self._axis] - 1
-        return self.at(min(rank + 1, last) if isinstance(rank, int) else (rank + 1).clip(0, last))
+        return self.at(self._next(rank))
 
     def place(self, rank: Rank) -> Tensor:
         """Where the elements of a rank are (int64), with an axis of 1."""
         if isinstance(rank, int):
             return slice_axis(self._order, self._axis, rank, rank + 1)
         return taken(self._order, rank, self._axis)
+
+    def _next(self, rank: Rank) -> Rank:
+        last: int = self._x.shape[self._axis] - 1
+        return min(rank + 1, last) if isinstance(rank, int) else (rank + 1).clip(0, last)
 
 
 class Chosen(InOrder):
@@ -241,9 +246,7 @@ class Chosen(InOrder):
     def after(self, rank: Rank) -> Tensor:
         key, keys = self._key(rank), self._keys
         larger = (keys > key).where(keys, extremes(keys.dtype)[1]).min(self._axis, keepdims=True)
-        last: int = keys.shape[self._axis] - 1
-        following = min(rank + 1, last) if isinstance(rank, int) else (rank + 1).clip(0, last)
-        is_repeated = self._count(keys <= key) > following
+        is_repeated = self._count(keys <= key) > self._next(rank)
         # the last one of equal elements: their gradients are not one element's
         places = (keys == is_repeated.where(key, larger)).flip(self._axis).argmax(self._axis, keepdims=True)
         return taken(self._x, keys.shape[self._axis] - 1 - places, self._axis)
@@ -256,7 +259,7 @@ class Chosen(InOrder):
 
     def _key(self, rank: Rank) -> Tensor:
         """The keys of the elements of a rank."""
-        name = rank if isinstance(rank, int) else id(rank)
+        name = rank if isinstance(rank, int) else rank.uop
         if name not in self._found:
             self._found[name] = self._key_by_bits(rank)
         return self._found[name]
