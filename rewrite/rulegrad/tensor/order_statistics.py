@@ -202,7 +202,7 @@ def _between_numbers(order: InOrder, last: Tensor, share: float, interpolation: 
 def in_order(x: Tensor, axis: int, ranks: int) -> InOrder:
     """The elements along an axis by their ranks, of which so many are asked for."""
     extent = x.shape[axis]
-    is_long = extent > SHORT or ranks == 1 and extent > _SHORTEST and x.size >= _MANY
+    is_long = extent > SHORT or (ranks == 1 and extent > _SHORTEST and x.size >= _MANY)
     return Chosen(x, axis) if is_long and ranks <= _FEW_RANKS else InOrder(x, axis)
 
 
