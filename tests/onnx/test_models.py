@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,16 @@ def test_a_model_is_a_module_with_the_weights_of_the_file(tmp_path: Path) -> Non
     assert next(model.parameters()).grad is not None
 
 
+def test_a_copy_of_a_model_has_weights_of_its_own() -> None:
+    model = rg.onnx.load(LINEAR, device="numpy")
+    copied = copy.deepcopy(model)
+    model.load_state_dict({"w": Tensor(np.ones((3, 2), np.float32))})
+    assert copied(np.eye(3, dtype=np.float32)).tolist() == WEIGHT.tolist()
+
+
 def test_external_data(tmp_path: Path) -> None:
-    copy = onnx.load_model_from_string(LINEAR.SerializeToString())  # saving changes the model
-    onnx.save(copy, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    stored = onnx.load_model_from_string(LINEAR.SerializeToString())  # saving changes the model
+    onnx.save(stored, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     (tmp_path / "w.bin").rename(tmp_path / "elsewhere")
     with pytest.raises(OnnxError, match="the tensor 'w' cannot be read: "):
         rg.onnx.load(tmp_path / "m.onnx")

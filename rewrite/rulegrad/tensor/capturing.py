@@ -14,16 +14,21 @@ from rulegrad.errors import CaptureError
 from rulegrad.support.locations import user_line
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from rulegrad.ir import UOp
 
 T = TypeVar("T")
 
 
 class Unchanging:
-    """An object that nobody changes once a function has used it, nor the tensors in it, if there are any.
+    """An object that stays as it is once a function has used it; tensors in it are not changed either.
 
-    A replay needs the same object, and does not look into it.
+    A replay needs the same object, and does not look into it. Copies of what holds it share it.
     """
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
 
 class Trace(Protocol):
