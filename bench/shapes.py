@@ -70,7 +70,7 @@ def reductions() -> Iterator[tuple[str, Case]]:
     }
     for shape, axes in SHAPES:
         for axis in axes:
-            for name, function in functions.items() | (of_one_axis.items() if isinstance(axis, int) else set()):
+            for name, function in (functions | (of_one_axis if isinstance(axis, int) else {})).items():
                 text = f"{name} {'x'.join(map(str, shape))} {axis}"
                 yield text, Case(lambda t, f, x, g=function, a=axis: g(t, f, x, a), (shape,))
 

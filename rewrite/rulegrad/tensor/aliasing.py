@@ -97,7 +97,7 @@ def obstacle_of(op: str, attributes: Mapping[str, Any]) -> str:
     return _REPEATED if op == "EXPAND" else ""
 
 
-def attach(result: TensorCore, tensor: TensorCore, steps: tuple[Step, ...], detached: bool = False) -> None:
+def attach(result: TensorCore, tensor: TensorCore, steps: tuple[Step, ...], detached: bool = False) -> View:
     """Make `result`, which was made of `tensor` by these movements, a view."""
     repeats = any(obstacle_of(op, attributes) for op, _, attributes in steps)
     base, obstacle, link, shape = tensor, "", tensor._view, None
@@ -112,6 +112,7 @@ def attach(result: TensorCore, tensor: TensorCore, steps: tuple[Step, ...], deta
     if base is tensor or tensor._history is None:
         result._history = None  # the base's
     result._view = View(base, steps, detached, obstacle, shape)
+    return result._view
 
 
 def reshape(tensor: TensorCore, shape: tuple[int, ...]) -> None:
@@ -186,13 +187,6 @@ def release(tensor: TensorCore) -> None:
         return
     leave(tensor)
     tensor._view = View(None, (), False, link.obstacle) if link.obstacle else None
-
-
-def outdate(view: TensorCore) -> None:
-    """Let a view ask its base for its node before it is used."""
-    link = view._view
-    assert link is not None
-    link.root, view._history = None, None
 
 
 def renew(tensor: TensorCore) -> None:

@@ -358,9 +358,9 @@ class TensorCore(NodeHolder):
         waits = self._leaf and id(self) in pending_leaves and not is_tracing()
         uop = self._uop if waits else self.uop
         view = self._new(UOp("DETACH", (uop,)) if self._requires_grad else uop, self._past(), self._device)
-        aliasing.attach(view, self, (), detached=True)
-        if waits:  # as long as nobody asks for the values: `state_dict` of a new model draws no random numbers
-            aliasing.outdate(view)
+        link = aliasing.attach(view, self, (), detached=True)
+        if waits:  # until somebody asks for the node: `state_dict` of a new model draws no random numbers
+            link.root = None
         return view
 
     def _claim(self) -> None:

@@ -35,7 +35,6 @@ _FEW_RANKS: Final = 6
 _SHORTEST: Final = 64
 _MANY: Final = 1 << 18
 
-
 Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
 
