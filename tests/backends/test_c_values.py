@@ -141,6 +141,16 @@ def test_places_of_a_permuted_product(dtype: str) -> None:
     assert np.array_equal(found.permute(2, 3, 1, 0).reshape(30, 12, 7).numpy(), wanted)
 
 
+def test_maxima_of_places() -> None:
+    """The largest places of two axes are kept beside each other, which gcc 12.2 mixed up in vectors of its own."""
+    numbers = np.random.default_rng(0)
+    array = (numbers.standard_normal((7, 11, 7)) + 1j * numbers.standard_normal((7, 11, 7))).astype(np.complex64)
+    rows = np.array([1, -5, 6, 5, 0, 0, -5, -4, 0, 1, 4, -6, 2, 3, 6, 2, -1, -6, 1])
+    columns = np.array([8, -3, -2, 8, -10, -4, -8, -7, -11, 9, -6, 3, -3, -5, 8, -4, -11, 0, 6])
+    found = Tensor(array, device="c")[Tensor(rows, device="c"), Tensor(columns, device="c"), :]
+    assert np.array_equal(found.numpy(), array[rows, columns, :])
+
+
 def test_products_of_small_integers_among_wide_ones() -> None:
     """Lanes are those of int64: fewer than an instruction of int32 has."""
     numbers = np.random.default_rng(2)

@@ -166,7 +166,7 @@ def test_what_makes_kernels_of_a_graph_is_compared(rule: str, said: str, tmp_pat
 def test_a_case_of_a_function_is_named(tmp_path: Path) -> None:
     path = tmp_path / "wrong.rules"
     path.write_text(
-        "use schedule/fusion: materialized\nfunction materialized(x):\n    value: materialized(n@_) -> MATERIALIZE(-n)\n        fallback\n",
+        "use schedule/materialized: materialized\nfunction materialized(x):\n    value: materialized(n@_) -> MATERIALIZE(-n)\n        fallback\n",
         encoding="utf-8",
     )
     x = Tensor([float(k % 5) for k in range(4000)], device="numpy")

@@ -171,7 +171,7 @@ ESSENTIAL = """pass indexing rewrite parents_first:
     flip: INDEX(FLIP[axes=a](x), is...) -> INDEX(x, is...)
         essential
 """
-CASE = """use schedule/fusion: materialized
+CASE = """use schedule/materialized: materialized
 function materialized(x):
     value: materialized(n@_) -> MATERIALIZE(n + n)
         fallback

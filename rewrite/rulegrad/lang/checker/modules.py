@@ -87,10 +87,15 @@ def _check_use(world: World, file: syntax.File, use: syntax.Use, modules: Mappin
             hint = "write `export` before its declaration there, or a function of your own here"
             world.report("private-name", f"`{name}` is private to {use.path}", span, hint)
         else:
-            message = f"{use.path} declares no `{name}`"
-            is_known = any(getattr(d, "name", "") == name for d in source.declarations)
-            hint = "leave it out: its name needs no `use`" if is_known else did_you_mean(name, source.exports)
-            world.report("private-name", message, span, hint)
+            world.report("private-name", f"{use.path} declares no `{name}`", span, _elsewhere(name, source, modules))
+
+
+def _elsewhere(name: str, source: syntax.File, modules: Mapping[str, syntax.File]) -> str | None:
+    """What to write for a name that its `use` asks of the wrong file."""
+    if any(getattr(d, "name", "") == name for d in source.declarations):
+        return "leave it out: its name needs no `use`"
+    exporting = sorted(path for path, file in modules.items() if name in file.exports)
+    return f"{exporting[0]} exports it" if exporting else did_you_mean(name, source.exports)
 
 
 def _check_name(
