@@ -442,6 +442,17 @@ def test_sums_of_columns_beside_sums_of_rows_have_vectors() -> None:
     assert tactics == ["rows", "streamed_columns"]
 
 
+@pytest.mark.parametrize("target", ["c", "c_avx512", "c_avx512_vnni", "c_avx512_bf16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int8", "int32"])
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_products_of_large_matrices_have_tiles(target: str, dtype: str, transposed: str) -> None:
+    """Whatever their dtype and layout: rows of a matrix that are read once more for each row of another are no stream."""
+    a, b = (Tensor(np.zeros((1024, 1024), np.int8), device="numpy").cast(dtype).realize() for _ in range(2))
+    product = (a.T if "a" in transposed else a) @ (b.T if "b" in transposed else b)
+    kernel = compile_graph([product.uop], target)[-1]
+    assert kernel.tactic in ("product", "dot", "matrix_product"), kernel.tactic
+
+
 def test_gradients_of_what_several_products_share_have_tiles() -> None:
     """They are sums of products, each of which has tiles: in one sum none had any."""
     x, a, b = (Tensor(np.zeros(s, np.float32), device="numpy") for s in ((64, 96), (80, 96), (80, 96)))
