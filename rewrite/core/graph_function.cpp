@@ -108,8 +108,9 @@ class GraphFunction {
 
 // The arguments of a call as text, as far as its graph depends on them, and the tensors among them.
 struct ArgumentsKey {
-  static constexpr Py_ssize_t kLongest = 64;  // parts of an argument: more are data
-  static constexpr int kDeepest = 3;          // lists in lists
+  static constexpr Py_ssize_t kLongest = 64;             // parts of an argument: more are data
+  static constexpr Py_ssize_t kLongestOfTensors = 1024;  // of a list that begins with a tensor, as what is stacked
+  static constexpr int kDeepest = 3;                     // lists in lists
   PyTypeObject* dtype;
   std::string text;
   std::vector<PyObject*> tensors, named;  // named: objects whose addresses are in the text
@@ -137,7 +138,8 @@ struct ArgumentsKey {
     const char tag = type == &PyTuple_Type ? '(' : type == &PyList_Type ? '[' : is_size(value) ? 'z' : 0;
     if (!tag || depth == kDeepest) return false;
     const Py_ssize_t size = PySequence_Fast_GET_SIZE(value);
-    if (size > kLongest) return false;
+    const bool is_of_tensors = size > 0 && Py_TYPE(PySequence_Fast_GET_ITEM(value, 0)) == g_tensors.type;
+    if (size > (is_of_tensors ? kLongestOfTensors : kLongest)) return false;
     put(tag, size);
     for (Py_ssize_t k = 0; k < size; k++)
       if (!add(PySequence_Fast_GET_ITEM(value, k), depth + 1)) return false;
@@ -210,14 +212,15 @@ class GraphTable {
     const auto& function = nb::cast<const GraphFunction&>(graphs);
     if (function.parameters() != key.tensors.size()) return;
     if (function.roots() != tracked.size() || (!is_tuple && tracked.size() != 1)) throw GraphError("as many results as graphs");
-    if (known_.size() >= kMost) known_.clear();
+    const size_t counted = std::max(size_t(ArgumentsKey::kLongest), key.tensors.size());
+    if ((tensors_ += counted) > kMostTensors) known_.clear(), tensors_ = counted;
     auto entry = std::make_shared<Entry>(Entry{std::move(graphs), std::move(tracked), is_tuple, {}});
     for (PyObject* object : key.named) entry->named.push_back(nb::borrow(object));
     known_.insert_or_assign(std::move(key.text), std::move(entry));
   }
 
  private:
-  static constexpr size_t kMost = 1000;
+  static constexpr size_t kMostTensors = 64'000;  // of all kinds of arguments, each of which counts as 64 at least
   struct Entry {
     nb::object graphs;
     std::vector<bool> tracked;  // whether a gradient flows through each result
@@ -239,6 +242,7 @@ class GraphTable {
 
   nb::type_object dtype_;
   std::unordered_map<std::string, std::shared_ptr<const Entry>> known_;
+  size_t tensors_ = 0;  // of all that is known
 };
 
 // The results of a function of tensors without gradients, by the shapes and dtypes of these.

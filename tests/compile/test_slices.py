@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, nn
 from rulegrad.compile import compile_graph
 
 Step = Callable[[Tensor], Tensor]
@@ -221,3 +221,50 @@ def test_many_values_of_equal_shapes_in_one_program() -> None:
     found = rg.stack(losses).numpy()
     assert found[0] > found[-1] >= 0
     np.testing.assert_allclose(weight.numpy(), np.ones(3), atol=0.5)
+
+
+@pytest.mark.parametrize(("target", "most"), [("c_avx512", 64), ("opencl", 64), ("metal", 31), ("webgpu", 16)])
+def test_what_recurrent_layers_put_together_fits_into_kernels(target: str, most: int) -> None:
+    """Each state is stored by the kernel of its step: those that put them together are given a part of them each."""
+    layer = nn.LSTM(3, 4)
+    with rg.no_grad():
+        states, _ = layer(Tensor(np.zeros((100, 2, 3), np.float32)).realize())
+    kernels = compile_graph([states.uop], target)
+    assert max(kernel.buffers for kernel in kernels) <= most
+
+
+def test_slices_that_several_kernels_put_together(device: str) -> None:
+    layer = nn.LSTM(3, 4, device=device)
+    x = Tensor(np.random.default_rng(0).standard_normal((70, 2, 3)).astype(np.float32), device=device)
+    states, (last, _) = layer(x)
+    one_by_one, state = [], None
+    for t in range(70):
+        out, state = layer(x[t : t + 1], state)
+        one_by_one.append(out.numpy())
+    np.testing.assert_allclose(states.numpy(), np.concatenate(one_by_one), atol=1e-5)
+    np.testing.assert_allclose(last.numpy()[0], one_by_one[-1][0], atol=1e-5)
+
+
+@pytest.mark.parametrize("join", [rg.stack, rg.cat])
+def test_gradients_of_what_is_put_together_are_slices(join: Callable[[list[Tensor]], Tensor]) -> None:
+    """Not choices in the whole gradient, one inside the other, which were as many as the slices."""
+    parts = [Tensor(np.ones((1, 3), np.float32)).requires_grad_() for _ in range(50)]
+    joined = join(parts)
+    gradient = Tensor(np.arange(150, dtype=np.float32).reshape(joined.shape)).realize()
+    joined.backward(gradient)
+    for k, part in enumerate(parts):
+        assert part.grad is not None
+        assert {node.op for node in part.grad.uop.toposort()} <= {"BUFFER", "SHRINK", "RESHAPE"}
+        assert part.grad.tolist() == [[3.0 * k, 3.0 * k + 1, 3.0 * k + 2]]
+
+
+def test_gradients_of_slices_that_are_written_over() -> None:
+    """What is put into a place twice has the gradient of the second time only."""
+    first, second, base = (Tensor(np.full(n, 2.0, np.float32)).requires_grad_() for n in (3, 2, 6))
+    out = base * 1
+    out[1:4] = first
+    out[2:4] = second
+    (out * Tensor(np.arange(6, dtype=np.float32))).sum().backward()
+    assert first.grad is not None and second.grad is not None and base.grad is not None
+    assert (first.grad.tolist(), second.grad.tolist()) == ([1.0, 0.0, 0.0], [2.0, 3.0])
+    assert base.grad.tolist() == [0.0, 0.0, 0.0, 0.0, 4.0, 5.0]

@@ -96,6 +96,18 @@ def test_what_cannot_be_taken(lines: str, called: str, code: str, hint: str) -> 
     assert errors[0].hint.startswith(hint)
 
 
+def test_a_name_of_another_file() -> None:
+    other = "export def doubled(n) = n * 2\n"
+    files = {"rules/loops/lanes.rules": LANES, "rules/loops/other.rules": other}
+    found = problems(
+        {**files, "rules/loops/here.rules": using("use loops/lanes: tripled, leaves", "tripled(leaves(x))")}
+    )
+    assert "loops/lanes declares no `tripled`" in [d.message for d in found]
+    files["rules/loops/other.rules"] = other.replace("doubled", "tripled")
+    found = problems({**files, "rules/loops/here.rules": using("use loops/lanes: tripled", "tripled(x)")})
+    assert ("private-name", "loops/other exports it") in [(d.code, d.hint) for d in found]
+
+
 def test_a_rule_set_needs_no_use() -> None:
     sums = "ruleset sums:\n    none: x:int32 - 0 -> x\n        test x:int32 - 0 -> x\n"
     files = {"rules/kernel/sums.rules": sums, "mine.rules": using("use kernel/sums: sums", "x")}

@@ -26,6 +26,8 @@ T = TypeVar("T", bound=TensorCore)
 
 _MOST: Final = 1000  # kinds of arguments of a function
 _LONGEST, _DEEPEST = 64, 3  # parts of an argument, and lists in lists: more are data
+_LONGEST_OF_TENSORS: Final = 1024  # parts of a list that begins with a tensor, as what is stacked
+_MOST_TENSORS: Final = 64_000  # in all kinds of arguments of a function, of which each counts as 64 at least
 _ATOMS: Final = (type(None), type(...), bool, int, str, DType)
 _LEVEL: Final = -1000  # of the first placeholder; those of `vmap` are from 0 on
 
@@ -130,10 +132,12 @@ def built_once(function: F) -> F:
     """The function, whose result is a new tensor, or a tuple of such, and depends on nothing but its arguments."""
     known: dict[Hashable, _Built | None] = {}  # None: built in Python each time
     seen: set[Hashable] = set()  # once
+    counted = 0  # tensors in both
     table = GraphTable(DType)
 
     @wraps(function)
     def method(*arguments: Any, **more: Any) -> Any:
+        nonlocal counted
         dtypes, checks = _dtypes_in_force(), config.check_indices
         found = table.of(arguments, more, dtypes, checks)
         if found is not None:
@@ -154,9 +158,11 @@ def built_once(function: F) -> F:
                 built = known[key] = _build(function, arguments, more)
             else:
                 seen.add(key)
-            for kept in (known, seen):
-                if len(kept) >= _MOST:
-                    kept.clear()
+            counted += max(_LONGEST, len(tensors))
+            if counted > _MOST_TENSORS:
+                known.clear()
+                seen.clear()
+                counted = 0
         if built is None:
             return function(*arguments, **more)
         if not built.checks:
@@ -172,6 +178,11 @@ def _dtypes_in_force() -> Hashable:
     return autocast if config.default_dtype == "float32" else (autocast, config.default_dtype)
 
 
+def _longest(parts: Sequence[Any]) -> int:
+    """How many parts of an argument the graph may depend on one by one."""
+    return _LONGEST_OF_TENSORS if parts and isinstance(parts[0], TensorCore) else _LONGEST
+
+
 def _argument_key(value: Any, tensors: list[TensorCore], depth: int = 0) -> Hashable:
     """The parts of an argument that its graph depends on. Raises TypeError where the table cannot have it."""
     if isinstance(value, TensorCore):
@@ -183,7 +194,7 @@ def _argument_key(value: Any, tensors: list[TensorCore], depth: int = 0) -> Hash
         return cls, value
     if cls is float:
         return cls, repr(value)  # 0.0 is equal to -0.0
-    if cls in (tuple, list, Size) and len(value) <= _LONGEST and depth < _DEEPEST:
+    if cls in (tuple, list, Size) and len(value) <= _longest(value) and depth < _DEEPEST:
         return cls, *[_argument_key(part, tensors, depth + 1) for part in value]
     if cls is slice and all(type(part) in _ATOMS for part in (value.start, value.stop, value.step)):
         return cls, value.start, value.stop, value.step

@@ -90,7 +90,7 @@ def _check_use(world: World, file: syntax.File, use: syntax.Use, modules: Mappin
             world.report("private-name", f"{use.path} declares no `{name}`", span, _elsewhere(name, source, modules))
 
 
-def _elsewhere(name: str, source: syntax.File, modules: Mapping[str, syntax.File]) -> str | None:
+def _elsewhere(name: str, source: syntax.File, modules: Mapping[str, syntax.File]) -> str:
     """What to write for a name that its `use` asks of the wrong file."""
     if any(getattr(d, "name", "") == name for d in source.declarations):
         return "leave it out: its name needs no `use`"
