@@ -233,6 +233,7 @@ class GraphTable {
   static bool read(ArgumentsKey& key, nb::tuple arguments, nb::dict more, nb::handle dtypes, int checks) {
     key.put(t_gradients ? 'g' : 'n', checks);
     if (!key.add(dtypes.ptr(), 0)) return false;
+    key.put('p', arguments.size());
     for (nb::handle value : arguments)
       if (!key.add(value.ptr(), 0)) return false;
     for (auto [name, value] : more)

@@ -268,3 +268,65 @@ def test_gradients_of_slices_that_are_written_over() -> None:
     assert first.grad is not None and second.grad is not None and base.grad is not None
     assert (first.grad.tolist(), second.grad.tolist()) == ([1.0, 0.0, 0.0], [2.0, 3.0])
     assert base.grad.tolist() == [0.0, 0.0, 0.0, 0.0, 4.0, 5.0]
+
+
+def test_gradients_of_what_is_hidden_are_zero() -> None:
+    """Of a part that is written over as a whole, or twice."""
+    first, rest = (Tensor(np.ones(n, np.float32)).requires_grad_() for n in (1, 3))
+    joined = rg.cat([first, rest])
+    joined[0:1] = 0
+    joined.sum().backward()
+    assert first.grad is not None and rest.grad is not None
+    assert (first.grad.tolist(), rest.grad.tolist()) == ([0.0], [1.0, 1.0, 1.0])
+    out = Tensor(np.zeros(6, np.float32))
+    first.grad = rest.grad = None
+    out[2:3] = first
+    out[1:4] = rest
+    (out * out).sum().backward()
+    assert (first.grad.tolist(), rest.grad.tolist()) == ([0.0], [2.0, 2.0, 2.0])
+
+
+def test_gradients_of_long_loops_of_assignments() -> None:
+    """Each place is looked for in a few of the choices only."""
+    x = Tensor(np.ones(2500, np.float32)).requires_grad_()
+    out = x * 1
+    for k in range(len(x)):
+        out[k] = x[k] * 2
+    out.sum().backward()
+    assert x.grad is not None and x.grad.shape == (2500,)
+
+
+def uneven(x: list[Tensor]) -> list[Tensor]:
+    return [sum(x[8 * k : 8 * k + 8], x[0]) if k < 5 else part for k, part in enumerate(x)]
+
+
+@pytest.mark.parametrize("target", ["c", "metal", "webgpu"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda x: [sum(x[max(0, k - 12) : k + 1], x[0]) for k in range(len(x))],
+        uneven,
+        lambda x: [(part * x[0]).abs() * x[0] for part in x],
+        lambda x: [part[: 1 + k % 3] for k, part in enumerate(x)],
+    ],
+    ids=["windows", "uneven", "shared", "extents"],
+)
+def test_parts_of_any_kind_fit_into_kernels(parts: Callable[[list[Tensor]], list[Tensor]], target: str) -> None:
+    x = [Tensor(np.full(3, k, np.float32)).realize() for k in range(90)]
+    kernels = compile_graph([rg.cat(parts(x)).uop], target)
+    assert max(kernel.buffers for kernel in kernels) <= {"c": 64, "metal": 31, "webgpu": 16}[target]
+
+
+@pytest.mark.parametrize("extents", [[3] * 80, [1 + k % 40 for k in range(80)], [1] + [20] * 9, [70_000] * 8])
+def test_many_parts_side_by_side(device: str, extents: list[int]) -> None:
+    arrays = [np.arange(2 * n, dtype=np.float32).reshape(2, n) + k for k, n in enumerate(extents)]
+    found = rg.cat([Tensor(array, device=device).realize() + 1 for array in arrays], 1)
+    assert np.array_equal(found.numpy(), np.concatenate(arrays, 1) + 1)
+    found = rg.cat([Tensor(array, device=device).realize().T for array in arrays]).abs()
+    assert np.array_equal(found.numpy(), np.concatenate([array.T for array in arrays]))
+
+
+def test_few_large_parts_are_copied_by_kernels_of_their_own() -> None:
+    parts = [Tensor(np.zeros(200_000, np.float32), device="c").realize() for _ in range(9)]
+    kernels = compile_graph([rg.cat(parts).uop], "c_avx512")
+    assert [kernel.buffers for kernel in kernels] == [2] * 9 and len({kernel.name for kernel in kernels}) == 1

@@ -11,7 +11,7 @@ import pytest
 import rulegrad
 from rulegrad import Tensor, autocast, jit, nn, no_grad, profile
 from rulegrad.config import config
-from rulegrad.errors import CaptureError, DeviceError, IndexRangeError, RulegradError, ShapeError
+from rulegrad.errors import CaptureError, DeviceError, DtypeError, IndexRangeError, RulegradError, ShapeError
 from rulegrad.runtime.eager import eager, follow_settings
 from rulegrad.tensor import graph_functions
 
@@ -364,6 +364,21 @@ def test_mistakes_are_told_each_time() -> None:
     with pytest.raises(DeviceError):
         for _ in range(3):
             x.matmul(Tensor(np.ones((4, 2)), dtype="float32", device="c"))
+
+
+def test_a_name_is_no_argument_by_position() -> None:
+    parts = [Tensor([[1.0]]), Tensor([[2.0]])]
+    for _ in range(4):
+        assert Tensor.cat(parts, axis=1).shape == (1, 2)
+    with pytest.raises(DtypeError, match="an operand is a str"):
+        Tensor.cat(parts, "axis", 1)  # type: ignore[arg-type]
+
+
+def test_long_lists_of_tensors() -> None:
+    for count in (64, 65, 1024, 1025):
+        parts = [Tensor([float(k)]) for k in range(count)]
+        for _ in range(3):
+            assert Tensor.cat(parts).tolist() == list(range(count))
 
 
 def test_inside_autocast(in_python: Callable[..., Tensor]) -> None:

@@ -132,7 +132,7 @@ def built_once(function: F) -> F:
     """The function, whose result is a new tensor, or a tuple of such, and depends on nothing but its arguments."""
     known: dict[Hashable, _Built | None] = {}  # None: built in Python each time
     seen: set[Hashable] = set()  # once
-    counted = 0  # tensors in both
+    counted = 0  # what both hold, see _MOST_TENSORS
     table = GraphTable(DType)
 
     @wraps(function)
