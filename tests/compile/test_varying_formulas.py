@@ -11,6 +11,7 @@ from varied_sizes import Array, floats, tensor
 
 from rulegrad import Tensor
 from rulegrad.compile import varying
+from rulegrad.compile.varying import explanations
 from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, grid, monomials_of, value_of
 from rulegrad.compile.varying.pairs import DifferentError
 from rulegrad.compile.varying.templates import generalised, instance, matched
@@ -170,6 +171,18 @@ def test_a_product_of_sizes_does_not_make_them_formulas_of_each_other() -> None:
 
     template = generalised([graph(2, 30)], [graph(3, 35)], steps=True)  # 30 and 35 are 5 * b + 20
     assert matched(template, [graph(7, 4)]) is not None
+
+
+def test_many_tensors_of_different_extents_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before all sizes are explained by each other: that took 9 s for 80 tensors, in each of the first calls."""
+    numbers = np.random.default_rng(0)
+    graphs = [
+        Tensor.cat([Tensor(np.zeros(n, np.float32), device="c").realize() for n in numbers.integers(10, 6000, 80)]).uop
+        for _ in range(2)
+    ]
+    monkeypatch.setattr(explanations, "explained", lambda *_: pytest.fail("all sizes are explained"))
+    with pytest.raises(DifferentError, match="sizes of buffers vary"):
+        generalised(graphs[:1], graphs[1:])
 
 
 def test_formulas() -> None:

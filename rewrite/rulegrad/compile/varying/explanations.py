@@ -71,6 +71,7 @@ def sizes_of(pairs: Sequence[NodePair], steps: bool, rounded: bool) -> Sizes:
     varying = _varying(pairs)
     varying = sorted(varying, key=lambda pair: abs(pair[1] - pair[0])) if steps else [*varying, *windows]
     together, of_buffers = connected(pairs), {pair for a, b in pairs if a.op == "BUFFER" for pair in differing(a, b)}
+    _require_few([pair for pair in varying if pair in of_buffers], steps)
     found = explained(varying, steps, together, windows)
     if len(found.variables) > MOST_VARIABLES and not rounded:
         found = explained(varying, steps)
@@ -80,6 +81,20 @@ def sizes_of(pairs: Sequence[NodePair], steps: bool, rounded: bool) -> Sizes:
         others, is_consistent = _reduced(pairs, found, steps, of_buffers)
         sizes = others if is_consistent else sizes
     return sizes
+
+
+def _require_few(of_buffers: Sequence[Pair], steps: bool) -> None:
+    """Raises DifferentError where buffers have more sizes of their own than a plan has variables.
+
+    Found out before all other sizes are explained by them, which takes the third power of their number: a hundred
+    tensors of different extents that are put together are none of one plan.
+    """
+    variables: list[Pair] = []
+    for pair in of_buffers:
+        if next(_explanations(pair, variables, steps), None) is None:
+            variables.append(pair)
+        if len(variables) > MOST_VARIABLES:
+            raise DifferentError(f"more than {MOST_VARIABLES} sizes of buffers vary")
 
 
 def sizes_by(pairs: Sequence[NodePair], variables: Sequence[Pair], quotients: Mapping[int, Quotient]) -> Sizes:
