@@ -35,7 +35,7 @@ _FLAGS = [
 # Optimizations that are left out. Of clang: loop strength reduction, as that of clang 19 makes wrong places of some
 # gathers (test_places_of_a_permuted_product), and gathers, as it would read rows that are compared, say, by an
 # instruction that takes longer than one load after the other. Of gcc: vectors of straight lines of code, as 12.2 mixes
-# up the lanes of two maxima there (test_maxima_of_places). The rules make the vectors, so its add nothing.
+# up the lanes of two maxima there (test_maxima_of_places). The rules make the vectors: its own add nothing.
 _LEFT_OUT_OF_CLANG = (["-mllvm", "-disable-lsr"], ["-mno-gather"])
 _LEFT_OUT_OF_GCC = (["-fno-tree-slp-vectorize"],)
 # The message of gcc about a mistake of its own, and the flag that leaves out the passes in which most of them are.
