@@ -53,13 +53,21 @@ def is_long(key: bytes) -> bool:
     return most > 0 and len(key) >= most // 2 * _core.SIGNATURE_BYTES and (key, most) not in _whole
 
 
-def partition(uops: Sequence[UOp], key: bytes) -> list[Subgraph]:
-    """The subgraphs that long graphs of this signature are computed in; none where they are computed at once."""
+def partition(uops: Sequence[UOp], key: bytes) -> tuple[Sequence[UOp], list[Subgraph]]:
+    """Long graphs of this signature, and the subgraphs they are computed in; none where they are computed at once.
+
+    The graphs are without what only gradients need: of weights that a step shares there may be a chain of such nodes,
+    longer with each step, which no two subgraphs would have in common.
+    """
     most = config.longest_graph
-    found = _core.partition(uops, _free(), most, _SIZE)
+    graph = UOp("SINK", tuple(uops))
+    plain = engine.rewrite(graph, "forget_gradients")
+    if source_lines.recording():
+        source_lines.carry(graph, plain)
+    found = _core.partition(plain.src, _free(), most, _SIZE)
     if not found:
         _whole.add((key, most))
-    return found
+    return plain.src, found
 
 
 def realize_subgraphs(

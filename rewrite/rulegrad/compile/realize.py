@@ -84,9 +84,9 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
         return []
     key, ids = signature(uops)
     if is_long(key) and not (holders and _uses_up(holders, ids) > MOST_USED_UP):
-        subgraphs = partition(uops, key)
+        values, subgraphs = partition(uops, key)
         if subgraphs:
-            return realize_subgraphs(subgraphs, uops, lambda graphs: realize(graphs, None, device))
+            return realize_subgraphs(subgraphs, values, lambda graphs: realize(graphs, None, device))
     way, buffers = _look_up(uops, key, ids, device, config.general_plans > 0)
     plan = way.plan
     if holders is None or not plan.takeable or plan.is_little:

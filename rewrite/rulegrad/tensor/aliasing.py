@@ -259,7 +259,10 @@ def check_writable(tensor: TensorCore, name: str) -> None:
 
 
 def write(tensor: TensorCore, value: TensorCore) -> None:
-    """Let a tensor, and what it is a view of, have the values (of its shape and dtype) from now on."""
+    """Let a tensor, and what it is a view of, have the values (of its shape and dtype) from now on.
+
+    What required a gradient still does, as in PyTorch: to what is written over, it is zero.
+    """
     if value._view is not None:
         value = value._same()  # it may be a part of what changes
     renew(tensor)
@@ -287,7 +290,7 @@ def _whole(base: TensorCore, link: View, value: TensorCore) -> TensorCore:
     """The base with a value at the places of a view."""
     node = put_back(link.graph(link.root), link.root, value.uop)
     if not link.detached:
-        return base._result(node, value)
+        return base._result(node, value) if value.size != base.size else value._result(node)
     if base._requires_grad or value._requires_grad:
         node = UOp("DETACH", (node,))
     whole = base._new(node, join(base._past(), value._past()), base._device or value._device)
@@ -296,9 +299,20 @@ def _whole(base: TensorCore, link: View, value: TensorCore) -> TensorCore:
 
 def _in_place_of(tensor: TensorCore, value: TensorCore) -> TensorCore:
     """The value as it takes the place of the tensor's: what `no_grad` hides changes no gradient, as in PyTorch."""
-    if tensor._requires_grad and not tensor._leaf and not value._requires_grad and not gradients_enabled():
-        return _kept_gradient(tensor, value)
-    return value
+    if not tensor._requires_grad or tensor._leaf or value._requires_grad:
+        return value
+    return _without_gradient(tensor, value) if gradients_enabled() else _kept_gradient(tensor, value)
+
+
+def _without_gradient(tensor: TensorCore, value: TensorCore) -> TensorCore:
+    """`value` in the place of all of `tensor`, which depended on leaves: their gradients are zero, and not missing."""
+    before = _taken_over(tensor)
+    node = own_node(value.uop)
+    history = join(before._past(), value._past())
+    point = GradientPoint(node, history, pullback=lambda _, gradient: [(before, gradient.zeros_like())])
+    result = value._new(node, join(history, point), value._device or tensor._device)
+    result._requires_grad = True
+    return result
 
 
 def _kept_gradient(tensor: TensorCore, value: TensorCore) -> TensorCore:
