@@ -14,7 +14,8 @@ namespace {
 
 // The step of a loop is found again by what its values are made of, up to this many ops down.
 constexpr int kDeepestLook = 8;
-constexpr size_t kFewestTimes = 4;
+// The most elementwise ops between a value and what is in memory, where it is computed again by the subgraphs that read it.
+constexpr uint32_t kDeepestAgain = 16;
 // The cost of a value in memory at a cut besides its bytes.
 constexpr uint64_t kEachValue = 64;
 
@@ -34,8 +35,9 @@ struct Subgraph {
 class LongGraph {
  public:
   // order: the nodes below the roots, sources first.
-  LongGraph(const std::vector<Node*>& roots, std::vector<Node*> order, const std::vector<bool>& free, uint32_t most, uint32_t size)
-      : size_(size), order_(std::move(order)), is_very_long_(order_.size() > most) {
+  LongGraph(const std::vector<Node*>& roots, std::vector<Node*> order, const std::vector<bool>& free, const std::vector<bool>& elementwise,
+            uint32_t most, uint32_t size, uint32_t times)
+      : size_(size), times_(times), order_(std::move(order)), is_very_long_(order_.size() > most) {
     static thread_local SideTable<uint32_t> number;
     number.begin();
     for (size_t k = 0; k < order_.size(); k++) {
@@ -53,6 +55,8 @@ class LongGraph {
       for_sources(k, [&](uint32_t s) { view = view && is_view_[s]; });
       is_view_.push_back(view);
     }
+    find_slices();
+    free_elementwise(elementwise);
   }
 
   // For each subgraph the outputs of earlier ones that it reads, its outputs, and the outputs that no later subgraph reads; none where nothing
@@ -62,7 +66,8 @@ class LongGraph {
     std::vector<uint32_t> cuts = find_cuts();
     nb::list found;
     if (cuts.empty()) return found;
-    for (const Subgraph& one : find_subgraphs(cuts)) found.append(nb::make_tuple(handles(one.reads), handles(one.outputs), handles(one.unread)));
+    for (const Subgraph& one : find_subgraphs(cuts))
+      if (!one.outputs.empty()) found.append(nb::make_tuple(handles(one.reads), handles(one.outputs), handles(one.unread)));
     return found;
   }
 
@@ -78,13 +83,31 @@ class LongGraph {
     return found;
   }
 
+  // Views that are kept in memory: they are made early. Where each step made its own, no two steps would be alike.
+  void find_slices() {
+    static const int materialize = find_op("MATERIALIZE");
+    for (size_t k = 0; k < order_.size(); k++) is_slice_.push_back(int(order_[k]->op) == materialize && is_free_[sources_[begin_[k]]]);
+  }
+
+  // What is quickly computed from what is in memory is computed again where it is read: a backward pass reads many such values.
+  void free_elementwise(const std::vector<bool>& elementwise) {
+    std::vector<uint32_t> depth(order_.size());
+    for (size_t k = 0; k < order_.size(); k++) {
+      const bool is_elementwise = elementwise[order_[k]->op];
+      if (!is_elementwise && !is_free_[k]) continue;
+      for_sources(k, [&](uint32_t s) { depth[k] = std::max(depth[k], depth[s] + is_elementwise); });
+      depth[k] = std::min(depth[k], kDeepestAgain + 1);  // from here on all are kept
+      is_free_[k] = is_free_[k] || depth[k] <= kDeepestAgain;
+    }
+  }
+
   void find_levels() {
     std::vector<uint32_t> earliest(order_.size());
     for (size_t k = 0; k < order_.size(); k++) for_sources(k, [&](uint32_t s) { earliest[k] = std::max(earliest[k], earliest[s] + 1); });
     constexpr uint32_t kNotRead = ~0u;
     level_.assign(order_.size(), kNotRead);
     for (size_t k = order_.size(); k-- > 0;) {
-      if (level_[k] == kNotRead) level_[k] = earliest[k];
+      if (level_[k] == kNotRead || is_slice_[k]) level_[k] = earliest[k];
       for_sources(k, [&](uint32_t s) { level_[s] = std::min(level_[s], level_[k] - 1); });
     }
     uint32_t next = uint32_t(std::max_element(earliest.begin(), earliest.end()) - earliest.begin());
@@ -126,7 +149,7 @@ class LongGraph {
         for (last = first + 1; last + 1 < at.size() && at[last + 1] - at[last] == gap;) last++;
         const Run run{at[first], gap, uint32_t(last - first + 1)};
         const bool is_long = nodes_within(run) >= (is_very_long_ ? 2 : run.times - 1) * size_;
-        if (run.times >= kFewestTimes && is_long) found.push_back(run);
+        if (run.times >= times_ && is_long) found.push_back(run);
       }
     }
     std::sort(found.begin(), found.end(),
@@ -215,22 +238,26 @@ class LongGraph {
     return found;
   }
 
-  uint32_t size_;
+  uint32_t size_, times_;
   std::vector<Node*> order_;
-  bool is_very_long_;                              // else it is partitioned only where each step is a subgraph
-  std::vector<uint32_t> begin_, sources_;          // the sources of the node k from begin_[k] to begin_[k + 1]
-  std::vector<bool> is_root_, is_free_, is_view_;  // free: computed again where it is read; view: of what is in memory
+  bool is_very_long_;                                         // else it is partitioned only where each step is a subgraph
+  std::vector<uint32_t> begin_, sources_;                     // the sources of the node k from begin_[k] to begin_[k + 1]
+  std::vector<bool> is_root_, is_free_, is_view_, is_slice_;  // free: computed again where it is read; view: of what is in memory
   std::vector<uint32_t> level_, chain_, nodes_to_;
 };
 
-nb::list partition(const std::vector<Handle>& roots, const std::vector<std::string>& free, uint32_t most, uint32_t size) {
+nb::list partition(const std::vector<Handle>& roots, const std::vector<std::string>& free, const std::vector<std::string>& elementwise, uint32_t most,
+                   uint32_t size, uint32_t times) {
   std::vector<Node*> nodes;
   for (const Handle& root : roots) nodes.push_back(root.ref.n);
   std::vector<Node*> order = toposort(nodes);
   if (order.size() <= most / 2) return {};
-  std::vector<bool> is_free(op_count());
-  for (const std::string& name : free)
-    if (int op = find_op(name); op >= 0) is_free[size_t(op)] = true;
+  auto among = [](const std::vector<std::string>& names) {
+    std::vector<bool> found(op_count());
+    for (const std::string& name : names)
+      if (int op = find_op(name); op >= 0) found[size_t(op)] = true;
+    return found;
+  };
   // An effect happens once, and where it stands; what is not a value cannot be kept; what is to be computed again is not to be kept.
   static const int later = find_op("LATER");
   for (Node* n : order) {
@@ -238,16 +265,16 @@ nb::list partition(const std::vector<Handle>& roots, const std::vector<std::stri
     const bool is_value = kind != Kind::Void && kind != Kind::Index;
     if (!is_value || n->op == known_ops.AFTER || int(n->op) == later || (n->op == known_ops.BUFFER && is_in_parts(n))) return {};
   }
-  return LongGraph(nodes, std::move(order), is_free, most, size).subgraphs();
+  return LongGraph(nodes, std::move(order), among(free), among(elementwise), most, size, times).subgraphs();
 }
 
 }  // namespace
 
 void define_partition(nb::module_& m) {
-  m.def("partition", &partition, nb::arg("roots"), nb::arg("free"), nb::arg("most"), nb::arg("size"),
-        "Graphs of more than `most` nodes, if a step recurs in them, or of half as many if a step has `size` nodes, in subgraphs: for each "
-        "of about `size` nodes the outputs of others that it reads, its outputs, and the outputs that no later subgraph reads. Values of the ops "
-        "`free` are computed again where they are read.");
+  m.def("partition", &partition, nb::arg("roots"), nb::arg("free"), nb::arg("elementwise"), nb::arg("most"), nb::arg("size"), nb::arg("times"),
+        "Graphs of more than `most` nodes, if a step recurs `times` times in them, or of half as many if a step has `size` nodes, in "
+        "subgraphs: for each of about `size` nodes the outputs of others that it reads, its outputs, and the outputs that no later subgraph "
+        "reads. Values of the ops `free`, and those of `elementwise` near what is in memory, are computed again where they are read.");
 }
 
 }  // namespace rulegrad

@@ -702,13 +702,14 @@ def signature(roots: Sequence[UOp]) -> tuple[bytes, list[int]]:
     """
 
 def partition(
-    roots: Sequence[UOp], free: Sequence[str], most: int, size: int
+    roots: Sequence[UOp], free: Sequence[str], elementwise: Sequence[str], most: int, size: int, times: int
 ) -> list[tuple[list[UOp], list[UOp], list[UOp]]]:
     """Graphs of more than `most` nodes in which a step recurs, or of half as many with steps of `size`, as subgraphs.
 
     For each the outputs of earlier ones that it reads, its outputs, and the outputs that no later subgraph reads; it
-    has about `size` nodes, at least one step. Values of the ops `free` are computed again where they are read. [] for
-    other graphs, and for those with effects, with what is computed again on purpose, or on a mesh.
+    has about `size` nodes, at least one step. Values of the ops `free`, and those of `elementwise` near what is in
+    memory, are computed again where they are read. [] for graphs where nothing recurs `times` times, and for those with
+    effects, with what is computed again on purpose, or on a mesh.
     """
 
 def remember(node: UOp, buffer: Any) -> None:

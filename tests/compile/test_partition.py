@@ -49,7 +49,7 @@ def updated(x: Tensor, steps: int = STEPS) -> Tensor:
 def subgraphs(*uops: UOp, most: int = 400) -> list[partition.Subgraph]:
     with config(longest_graph=most):
         key, _ = signature(uops)
-        return partition.partition(uops, key) if partition.is_long(key) else []
+        return partition.partition(uops, key)[1] if partition.is_long(key) else []
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_each_node_of_a_subgraph_has_a_buffer_in_its_place() -> None:
 def test_what_goes_from_step_to_step_is_all_that_is_stored() -> None:
     x = Tensor(numbers(3, STEPS))
     found = subgraphs(states(x)[-1].uop)
-    assert len(found) > 3
+    assert len(found) >= 3
     assert {len(outputs) for _, outputs, _ in found} == {1}
     assert [reads for reads, _, _ in found[1:]] == [outputs for _, outputs, _ in found[:-1]]
     assert [unread for _, _, unread in found[1:]] == [outputs for _, outputs, _ in found[:-1]]

@@ -24,7 +24,11 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
     "partition": (
         "computes a graph of tens of thousands of nodes in subgraphs, cut between steps that recur",
         "it compares nodes by op, dtype and number of axes, and knows no op's meaning but whether the op table calls "
-        "it a movement or the same value; the order of subgraphs is not a rewrite of any node",
+        "it a movement, the same value or elementwise; the order of subgraphs is not a rewrite of any node",
+    ),
+    "recurrence": (
+        "makes the schedule of a graph in which a step recurs very often from those of its subgraphs",
+        "bookkeeping: equal subgraphs share a schedule, which the passes made",
     ),
     "keeping": (
         "asks the pass `materialize_live` which values that tensors stand for are results too",

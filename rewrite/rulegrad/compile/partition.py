@@ -8,9 +8,10 @@ those after it, which differ in numbers and sizes at most, and find its plan.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from rulegrad import _core, engine
 from rulegrad.compile import kernels
@@ -25,23 +26,40 @@ from rulegrad.runtime.eager import eager
 Subgraph: TypeAlias = "tuple[list[UOp], list[UOp], list[UOp]]"
 
 _SIZE: Final = 400  # nodes of a subgraph, where a step has fewer
+_FEWEST: Final = 4  # times that a step recurs
+#: The same of graphs whose schedule is made of those of steps: a model of many layers is not one of them.
+_LONG_SCHEDULE: Final = 3_000
+_FEWEST_SCHEDULED: Final = 64
+_OFTEN: Final = 4  # partitioned so often, a long graph gets a plan as a whole
+
+
+class _Ops(NamedTuple):
+    """Whose results are not outputs of a subgraph, but computed again where they are read."""
+
+    free: list[str]  #: these show other values, or are them
+    elementwise: list[str]  #: where what they are computed from is in memory
 
 
 @cache
-def _free() -> list[str]:
-    """The ops whose results are computed again where they are read: they show other values, or are them."""
+def _ops() -> _Ops:
     ops = engine.summary()["ops"]
-    return [
-        name for name, (classes, *_) in ops.items() if {"Movement", "Identity"} & {*classes} and name != "MATERIALIZE"
-    ]
+    found = _Ops([], [])
+    for name, (classes, *_) in ops.items():
+        if {"Movement", "Identity"} & {*classes} and name != "MATERIALIZE":
+            found.free.append(name)
+        elif "Elementwise" in classes:
+            found.elementwise.append(name)
+    return found
 
 
 _whole: set[tuple[bytes, int]] = set()  # signatures of long graphs that are computed at once, and the setting
+_seen: Counter[bytes] = Counter()  # signatures of long graphs that were partitioned
 
 
 def _forget() -> None:
-    _free.cache_clear()
+    _ops.cache_clear()
     _whole.clear()
+    _seen.clear()
 
 
 kernels._also_forget.append(_forget)
@@ -56,18 +74,34 @@ def is_long(key: bytes) -> bool:
 def partition(uops: Sequence[UOp], key: bytes) -> tuple[Sequence[UOp], list[Subgraph]]:
     """Long graphs of this signature, and the subgraphs they are computed in; none where they are computed at once.
 
-    The graphs are without what only gradients need: of weights that a step shares there may be a chain of such nodes,
-    longer with each step, which no two subgraphs would have in common.
+    That is so where nothing recurs, and for those that come again and again, as the steps of a training do, if a plan
+    of all is soon made.
     """
     most = config.longest_graph
-    graph = UOp("SINK", tuple(uops))
-    plain = engine.rewrite(graph, "forget_gradients")
-    if source_lines.recording():
-        source_lines.carry(graph, plain)
-    found = _core.partition(plain.src, _free(), most, _SIZE)
+    plain = without_gradients(UOp("SINK", tuple(uops)))
+    _seen[key] += 1
+    is_frequent = _seen[key] > _OFTEN and bool(recurring_subgraphs(plain))
+    found = [] if is_frequent else _core.partition(plain.src, *_ops(), most, _SIZE, _FEWEST)
     if not found:
         _whole.add((key, most))
     return plain.src, found
+
+
+def recurring_subgraphs(graph: UOp) -> list[Subgraph]:
+    """The subgraphs of a SINK in which a step recurs so often that schedules are made of steps; none for others."""
+    return _core.partition(graph.src, *_ops(), _LONG_SCHEDULE, _SIZE, _FEWEST_SCHEDULED)
+
+
+def without_gradients(graph: UOp) -> UOp:
+    """The graph without what only gradients need.
+
+    Of weights that a step shares there may be a chain of such nodes, longer with each step, and no two subgraphs would
+    be alike.
+    """
+    plain = engine.rewrite(graph, "forget_gradients")
+    if source_lines.recording():
+        source_lines.carry(graph, plain)
+    return plain
 
 
 def realize_subgraphs(

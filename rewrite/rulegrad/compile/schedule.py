@@ -10,6 +10,7 @@ from rulegrad import engine
 from rulegrad.compile.checking import checks
 from rulegrad.compile.fused import Fused
 from rulegrad.compile.ordering import copying_last, freeing_early
+from rulegrad.compile.recurrence import scheduled_by_steps
 from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.errors import DtypeError
@@ -63,8 +64,20 @@ def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
 def make_schedule(graph: UOp, inputs: int, target: str, lines: Lines, parts: Sequence[Parts | None] = ()) -> Schedule:
     """Splits a numbered SINK of tensors into kernels by the `schedule` pipeline's passes.
 
-    lines: the user's lines of nodes of the graph, for those that are known. parts: how each result lies on a mesh.
+    Where a step of a loop recurs very often, its kernels are found once. lines: the user's lines of nodes of the graph,
+    for those that are known. parts: how each result lies on a mesh.
     """
+
+    def scheduled(part: UOp, count: int, known: Lines) -> Schedule:
+        return _scheduled(part, count, target, known, ())
+
+    schedule = scheduled_by_steps(graph, inputs, lines, scheduled) if not parts else None
+    if schedule is None:
+        schedule = _scheduled(graph, inputs, target, lines, parts)
+    return copying_last(freeing_early(schedule))
+
+
+def _scheduled(graph: UOp, inputs: int, target: str, lines: Lines, parts: Sequence[Parts | None]) -> Schedule:
     roots = graph.src
     fallback = lines.get(graph.src[0], next(iter(lines.values()), ()))
     numbered, fused = graph, Fused(graph) if config.debug >= 2 else None
@@ -88,7 +101,7 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: Lines, parts: Seq
         if number >= inputs:  # complex numbers are stored as pairs of floats
             made[number - inputs] = (root.shape, str(root.dtype))
     placed = {number: one for number, one in zip(outputs, parts) if one is not None and number >= inputs}
-    schedule = copying_last(freeing_early(Schedule(inputs, tuple(made), tuple(steps), outputs, tuple(placed.items()))))
+    schedule = Schedule(inputs, tuple(made), tuple(steps), outputs, tuple(placed.items()))
     if fused:
         print(fused.text(stores, {node: shown(stack[-1]) for node, stack in lines.items()}, target), file=sys.stderr)
     if config.check >= 2:
