@@ -150,7 +150,9 @@ def test_nothing_is_clamped_in_silence(any_device: str) -> None:
     for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"):
         assert "127 is out of range" in problem(x[Tensor([1, 127], dtype=dtype)]), dtype
         assert problem(x[Tensor([1, 3], dtype=dtype)]) == ""
-    assert "4 is out of range" in problem(x[Tensor(4)]) and "4 is out of range" in problem(x[Tensor.full((2,), 4)])
+    assert "4 is out of range" in problem(x[Tensor.full((2,), 4)])
+    with pytest.raises(IndexRangeError, match="4 is out of range"):
+        x[Tensor(4)]
     assert "is out of range for axis 0" in problem(x[Tensor([0, 1 << 40])])
     assert "is out of range for axis 0" in problem(x[Tensor([0, -(1 << 40)])])
     padded = x[Tensor.arange(4) + Tensor([0])].pad(((2, 2), (0, 0)))

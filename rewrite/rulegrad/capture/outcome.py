@@ -21,6 +21,7 @@ from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.aliasing import leave, release, renew
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.history import without_points
 from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.trees import flatten
 
@@ -51,6 +52,7 @@ class Outcome:
             Output(t.shape, str(t.dtype), t.device, t._requires_grad, t._leaf, _is_root(t)) for t in self.made
         ]  # fmt: skip
         self._graphs = [tensor._uop for tensor in self.made]
+        self._forget_ways()
         if any(tensor._leaf is not trace.before[number].leaf for number, tensor in trace.written.items()):
             self.problem = "it sets requires_grad of a tensor from outside"
 
@@ -80,7 +82,7 @@ class Outcome:
         base: Any = link.base
         steps, detached = link.path(), link.detached
         obstacle = link.obstacle
-        while base._view is not None and base._view.base is not None:
+        while base._view is not None and base._view.base is not None and not base._leaf:
             link = base._view
             base, steps, detached = link.base, link.path() + steps, detached or link.detached
         if self.trace.is_inside(base):
@@ -100,6 +102,17 @@ class Outcome:
             else:
                 self.problem = "it sets a gradient to a tensor from outside"
         return found
+
+    def _forget_ways(self) -> None:
+        """Let go of what users' functions kept for gradients that nobody can ask for after this call."""
+        written = {write.tensor for write in self.writes}
+        tracked = [self.trace.named[number].which for number in self.trace.tracked if number in self.trace.named]
+        numbers = {which if isinstance(which, int) else self._numbers.get(id(which)) for which in tracked}
+        are_changed = not written.isdisjoint(numbers)
+        for tensor, output in zip(self.made, self.outputs, strict=True):
+            is_end = output.is_root or output.is_leaf or not output.requires_grad or are_changed
+            if is_end and tensor._view is None:
+                tensor._history = without_points(tensor._past())
 
     def survivors(self) -> int:
         """How many tensors that were made inside somebody else holds now."""
@@ -138,7 +151,8 @@ class Outcome:
         found: dict[str, tuple[tuple[int, ...], list[UOp]]] = {}
         for device in dict.fromkeys(output.device for output in self.outputs):
             on_it = [k for k, output in enumerate(self.outputs) if output.device == device and 0 not in output.shape]
-            found[device] = tuple(on_it), [self._graphs[k] for k in on_it]
+            if on_it:
+                found[device] = tuple(on_it), [self._graphs[k] for k in on_it]
         return found
 
     def captured(self, walk: Walk, same: Sequence[int], find: FindPlan | None = None) -> Captured:

@@ -29,7 +29,6 @@ class _Cycling(LRScheduler):
         self._momenta = list(zip(lows, for_each_group(top, optimizer, f"{name} max_momentum")))
 
     def _set(self, group: dict[str, Any], base: float, epoch: float, k: int) -> None:
-        super()._set(group, base, epoch, k)
         if self.cycle_momentum and "betas" in group:
             group["betas"] = (self._momentum(epoch, k), *group["betas"][1:])
         elif self.cycle_momentum:

@@ -16,15 +16,15 @@ Factors = Callable[[int], float] | Sequence[Callable[[int], float]]
 
 
 class LRScheduler(Walked):
-    """Base of schedules: the epoch, and the first rate of each group. A subclass says in `_rate` the rate.
+    """Base of schedules: the epoch, and the first rate of each group. A subclass says in `get_lr` the rates.
 
     last_epoch: -1 to begin; to go on after an earlier run its last epoch, with an optimizer whose state was loaded.
 
     >>> from rulegrad import optim
     >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
     >>> class Harmonic(optim.lr_scheduler.LRScheduler):
-    ...     def _rate(self, base, epoch, k):
-    ...         return base / (1 + epoch)
+    ...     def get_lr(self):
+    ...         return [base / (1 + self.last_epoch) for base in self.base_lrs]
     >>> schedule = Harmonic(sgd); schedule.step(); sgd.lr
     0.25
     """
@@ -40,6 +40,7 @@ class LRScheduler(Walked):
             group.setdefault("initial_lr", group["lr"])
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch: float = last_epoch + 1
+        self._step_count = 1
         self._apply()
 
     def step(self, epoch: float | None = None) -> None:
@@ -54,7 +55,31 @@ class LRScheduler(Walked):
         0.0625
         """
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self._step_count += 1
         self._apply()
+
+    def get_lr(self) -> list[float]:
+        """The rate that each group has in this epoch.
+
+        >>> from rulegrad import optim
+        >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+        >>> optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5).get_lr()
+        [0.5]
+        """
+        return [self._rate(base, self.last_epoch, k) for k, base in enumerate(self.base_lrs)]
+
+    def _rates_at(self, epoch: float) -> list[float]:
+        """What `get_lr` gives in an epoch."""
+        before, self.last_epoch = self.last_epoch, epoch
+        try:
+            return self.get_lr()
+        finally:
+            self.last_epoch = before
+
+    @property
+    def _last_lr(self) -> list[float]:
+        """PyTorch's name, which subclasses read."""
+        return self.get_last_lr()
 
     def get_last_lr(self) -> list[float]:
         """The rate of each group.
@@ -90,16 +115,20 @@ class LRScheduler(Walked):
         self._apply()
 
     def _apply(self) -> None:
-        for k, (group, base) in enumerate(zip(self.optimizer.param_groups, self.base_lrs)):
+        rates = self.get_lr()
+        groups = self.optimizer.param_groups
+        if len(rates) != len(groups):
+            raise ConfigError(f"{type(self).__name__}.get_lr: {len(rates)} rates for {len(groups)} groups")
+        for k, (group, base) in enumerate(zip(groups, self.base_lrs)):
+            group["lr"] = rates[k]
             self._set(group, base, self.last_epoch, k)
 
     def _set(self, group: dict[str, Any], base: float, epoch: float, k: int) -> None:
-        """Give group k what it has in this epoch."""
-        group["lr"] = self._rate(base, epoch, k)
+        """Give group k what else it has in this epoch."""
 
     def _rate(self, base: float, epoch: float, k: int) -> float:
-        """The rate of group k."""
-        raise NotImplementedError
+        """The rate of group k, of a schedule that has no `get_lr` of its own."""
+        raise NotImplementedError(f"{type(self).__name__} says no rates: give it a method get_lr(self)")
 
 
 def for_each_group(value: Any, optimizer: Optimizer, what: str) -> list[Any]:
@@ -170,10 +199,18 @@ class SequentialLR(LRScheduler):
         self.schedulers, self.milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
 
-    def _set(self, group: dict[str, Any], base: float, epoch: float, k: int) -> None:
+    def _now(self, epoch: float) -> tuple[LRScheduler, float]:
+        """The schedule of an epoch, and the epoch of its own."""
         place = bisect_right(self.milestones, epoch)
-        begin = self.milestones[place - 1] if place else 0
-        self.schedulers[place]._set(group, base, epoch - begin, k)
+        return self.schedulers[place], epoch - (self.milestones[place - 1] if place else 0)
+
+    def get_lr(self) -> list[float]:
+        schedule, epoch = self._now(self.last_epoch)
+        return schedule._rates_at(epoch)
+
+    def _set(self, group: dict[str, Any], base: float, epoch: float, k: int) -> None:
+        schedule, own = self._now(epoch)
+        schedule._set(group, base, own, k)
 
 
 class ChainedScheduler(LRScheduler):
@@ -194,5 +231,8 @@ class ChainedScheduler(LRScheduler):
             raise ConfigError("ChainedScheduler: give at least one schedule, all of one optimizer")
         super().__init__(optimizer or self.schedulers[0].optimizer)
 
-    def _rate(self, base: float, epoch: float, k: int) -> float:
-        return base * math.prod(schedule._rate(base, epoch, k) / base for schedule in self.schedulers)
+    def get_lr(self) -> list[float]:
+        every = zip(*(schedule._rates_at(self.last_epoch) for schedule in self.schedulers), strict=True)
+        return [
+            base * math.prod(rate / base for rate in rates) for base, rates in zip(self.base_lrs, every, strict=True)
+        ]

@@ -12,6 +12,7 @@ from rulegrad.tensor.autograd import leaf_gradients
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled, no_grad
 from rulegrad.tensor.history import GradientPoint, History, join, own_node
+from rulegrad.tensor.inplace import become
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = [
@@ -36,6 +37,8 @@ class Context:
 
     def __init__(self) -> None:
         self._constant: tuple[Any, ...] = ()
+        self._dirty: tuple[Any, ...] = ()
+        self._materializes = True
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (or None) for `backward`, which finds them in `saved_tensors`."""
@@ -49,10 +52,12 @@ class Context:
         self._constant = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
-        """For programs of PyTorch: a result that is an argument, changed in place, is found by itself."""
+        """Arguments that `forward` changes in place and returns: they are results of the function from then on."""
+        self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """For programs of PyTorch: gradients that `backward` is given are zeros where there are none."""
+        """Whether `backward` is given zeros for results that have no gradient, as by default, and not None."""
+        self._materializes = value
 
 
 FunctionCtx = Context
@@ -95,6 +100,7 @@ class Function:
         context = Context()
         needs = tuple(isinstance(x, TensorCore) and x.requires_grad for x in args)
         context.needs_input_grad = needs
+        before = [x._same() if need and not x.is_leaf else x for x, need in zip(args, needs, strict=True)]
         with no_grad():
             given = [x.detach() if need else x for x, need in zip(args, needs, strict=True)]
             result = cls.forward(*given) if cls.setup_context else cls.forward(context, *given)
@@ -104,8 +110,12 @@ class Function:
         if not (any(needs) and gradients_enabled()):
             return result
         results = result if isinstance(result, tuple) else (result,)
-        found = tuple(_tracked(cls, context, results, k, args) for k in range(len(results)))
-        return found if isinstance(result, tuple) else found[0]
+        found = [_tracked(cls, context, results, k, before) for k in range(len(results))]
+        for k, one in enumerate(results):
+            changed = next((x for x, y in zip(args, given, strict=True) if y is one), None)
+            if changed is not None and any(one is other for other in context._dirty):
+                found[k] = become(changed, found[k], f"{cls.__name__}.apply")
+        return tuple(found) if isinstance(result, tuple) else found[0]
 
 
 def _original(saved: Any, given: Sequence[Any], args: Sequence[Any]) -> Any:
@@ -122,7 +132,8 @@ def _tracked(cls: type[Function], context: Context, results: Sequence[Any], plac
         return result
 
     def pullback(value: Tensor, gradient: Tensor) -> list[tuple[Tensor, Tensor]]:
-        gradients = [gradient if k == place else _zeros(other) for k, other in enumerate(results)]
+        absent = _zeros if context._materializes else _none
+        gradients = [gradient if k == place else absent(other) for k, other in enumerate(results)]
         saved = context.saved_tensors
         context.saved_tensors = tuple(value if one is result else one for one in saved)  # for second derivatives
         try:
@@ -142,6 +153,10 @@ def _tracked(cls: type[Function], context: Context, results: Sequence[Any], plac
 
 def _zeros(result: Any) -> Any:
     return result.detach().zeros_like() if isinstance(result, Tensor) else None
+
+
+def _none(result: Any) -> None:
+    """The gradient of a result that has none, where a function does not want zeros."""
 
 
 def _checked(name: str, gradients: Sequence[Any], args: Sequence[Any]) -> list[tuple[Tensor, Tensor]]:
@@ -168,7 +183,9 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def backward(tensors: Any, grad_tensors: Any = None, retain_graph: Any = None, create_graph: bool = False) -> None:
+def backward(
+    tensors: Any, grad_tensors: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+) -> None:
     """`Tensor.backward` of several tensors with these gradients.
 
     >>> from rulegrad import Tensor
@@ -179,7 +196,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: Any = None, c
     roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
     given = grad_tensors if isinstance(grad_tensors, (list, tuple)) else [grad_tensors] * len(roots)
     for root, gradient in zip(roots, given, strict=True):
-        root.backward(gradient)
+        root.backward(gradient, create_graph=create_graph, inputs=inputs)
 
 
 def grad(
@@ -188,14 +205,16 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of outputs by inputs: leaves, or results that the outputs were computed from.
 
-    The outputs' own gradients are `grad_outputs`, 1 for outputs of one element. With `create_graph` the gradients can
-    be differentiated. `rulegrad.grad` is another function: of a function. Raises GradientError for an input that the
+    The outputs' own gradients are `grad_outputs`, 1 for outputs of one element. With `is_grads_batched` they have a
+    first axis more, of several gradients, which the results have, too: a row of a Jacobian for each. With
+    `create_graph` the gradients can be differentiated. only_inputs: PyTorch's; True alone. `rulegrad.grad` is another function: of a function. Raises GradientError for an input that the
     outputs do not depend on, unless `allow_unused` asks for None or `materialize_grads` for zeros.
 
     >>> from rulegrad import Tensor
@@ -207,6 +226,12 @@ def grad(
     roots = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     wanted = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     given = list(grad_outputs) if isinstance(grad_outputs, (list, tuple)) else [grad_outputs] * len(roots)
+    if not only_inputs:
+        raise GradientError("autograd.grad: only_inputs=False is not supported; call backward for gradients of leaves")
+    if is_grads_batched:
+        rest = retain_graph, create_graph, only_inputs, allow_unused, False, materialize_grads
+        rows = [grad(roots, wanted, row, *rest) for row in _rows(given)]
+        return tuple([None if parts[0] is None else Tensor.stack(list(parts)) for parts in zip(*rows, strict=True)])
     with enable_grad():
         root = _weighted(roots, given)
         found = _gradients(root, wanted)
@@ -225,12 +250,22 @@ def grad(
     return tuple(results)
 
 
+def _rows(gradients: Sequence[Any]) -> list[list[Any]]:
+    """Of batches of gradients each one: None is one of all outputs of one element."""
+    counts = {len(gradient) for gradient in gradients if gradient is not None}
+    if len(counts) != 1 or 0 in counts:
+        raise ShapeError("autograd.grad: is_grads_batched needs grad_outputs with a first axis of one extent, not 0")
+    return [[None if one is None else one[k] for one in gradients] for k in range(counts.pop())]
+
+
 def _weighted(roots: Sequence[Any], gradients: Sequence[Any]) -> Any:
     """One number whose gradient is that of all roots, each times its own."""
     total = None
     for root, gradient in zip(roots, gradients, strict=True):
         if gradient is None and root.size != 1:
             raise ShapeError(f"autograd.grad: an output has the shape {root.shape}; give grad_outputs, or reduce it")
+        if gradient is not None and gradient.shape != root.shape:
+            raise ShapeError(f"autograd.grad: grad_outputs of shape {gradient.shape} for an output of {root.shape}")
         part = root.sum() if gradient is None else (root * gradient.detach()).sum()
         total = part if total is None else total + part
     return total

@@ -21,6 +21,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.aliasing import is_same_view
 from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gathering import along_axis, as_mask, checked_indices, taken
@@ -51,7 +52,8 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     """The part of the tensor at `index`: ints, slices, None, Ellipsis, integer arrays, and masks, as in NumPy.
 
     Lists, NumPy arrays and tensors are arrays; a mask selects the elements where it is true, which synchronises
-    when it is a tensor. Raises IndexRangeError (a ShapeError and an IndexError).
+    when it is a tensor. An integer in a tensor without axes is read and gives a view, as in PyTorch; where it cannot be
+    read (in a captured or mapped function) the part is a copy. Raises IndexRangeError (a ShapeError and an IndexError).
 
     >>> from rulegrad import Tensor
     >>> x = Tensor.arange(6).reshape(2, 3)
@@ -62,12 +64,21 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     if made is not None:
         return made
     items = index if isinstance(index, tuple) else (index,)
+    if any(map(_is_place, items)):
+        return get_item(self, tuple(int(item) if _is_place(item) else item for item in items))
     if not any(map(_is_array, items)):
         return basic_view(self, index)
     if any(map(_is_mask, items)):  # the result has as many elements as are true
         found = _without_masks(self.shape, items)
         return _gathered(self, items) if found is None else _gathered_at_integers(self, found)
     return _gathered_at_integers(self, items)
+
+
+def _is_place(item: Any) -> bool:
+    """Whether it is an integer in a tensor whose value can be had: with it, the part is a view as with a number."""
+    if not isinstance(item, TensorCore) or item.ndim or is_tracing():
+        return False
+    return item.dtype.kind in ("int", "uint") and not item.uop.toposort("BATCHED")
 
 
 def _is_mask(item: Any) -> bool:

@@ -263,6 +263,8 @@ def write(tensor: TensorCore, value: TensorCore) -> None:
 
     What required a gradient still does, as in PyTorch: to what is written over, it is zero.
     """
+    if not tensor.size:
+        return
     if value._view is not None:
         value = value._same()  # it may be a part of what changes
     renew(tensor)
@@ -274,8 +276,7 @@ def write(tensor: TensorCore, value: TensorCore) -> None:
         tensor._load(_in_place_of(tensor, value))
         return
     base = link.base
-    if tensor.size:
-        write(base, _whole(base, link, value))
+    write(base, _whole(base, link, value))
     if tensor._leaf or link.detached:
         tensor._load(value)
         if not tensor._requires_grad:

@@ -15,6 +15,7 @@ import rulegrad.compile
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor import aliasing, hooks
+from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore, in_same_parts
 from rulegrad.tensor.gradient_mode import no_grad
@@ -26,12 +27,19 @@ if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
 
-def backward(self: Tensor, gradient: Tensor | Array | float | None = None, retain_graph: bool = True) -> Tensor:
+def backward(
+    self: Tensor,
+    gradient: Tensor | Array | float | None = None,
+    retain_graph: bool | None = True,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> Tensor:
     """Add to `.grad` of every leaf this tensor depends on its gradient; nothing is computed yet.
 
     gradient: that of this tensor, of its shape; 1 by default, which needs a tensor of one real element. That of a
     complex x + i y is the one by x plus i times the one by y, as in PyTorch. The graph is kept whatever
-    `retain_graph` is, so a second call adds the gradient again.
+    `retain_graph` is, so a second call adds the gradient again. With `create_graph` the gradients can be differentiated.
+    inputs: the leaves that get one, by default all.
     Returns the tensor, so `loss.backward()` can be chained. Raises ShapeError, DtypeError, and
     GradientError when no leaf is behind this tensor.
 
@@ -49,20 +57,40 @@ def backward(self: Tensor, gradient: Tensor | Array | float | None = None, retai
         gradient = type(self)(as_operand(self, gradient, "backward"), self.dtype, self._device or None)
     start = _start(self, gradient)
     history = (self._past(), gradient._past()) if gradient is not None else self._past()
-    found = leaf_gradients(self, start, history)
+    found = leaf_gradients(self, start, history, None if inputs is None else _among(inputs))
     call = BackwardCall(self, [leaf for leaf, _, _ in found])
     for leaf, uop, behind in found:
         new = self._new(uop, behind, self._device)
+        new._requires_grad = create_graph
         before, calls = leaf.grad, [call]
         if before is not None:
-            new = before + new
             calls = [*(before._gradient_of if before._uop.op != "BUFFER" else ()), call]
+            new = _added_to(before, before + new)
         new._gradient_of = tuple(calls)
         leaf.grad = new
         hooks.accumulated(leaf)
     if not self._gradient_of:
         self._gradient_of = (call,)
     return self
+
+
+def _added_to(gradient: TensorCore, total: TensorCore) -> TensorCore:
+    """The gradient with another value: a part of a buffer for many gradients stays one."""
+    link = gradient._view
+    is_part = link is not None and link.base is not None and not link.obstacle
+    if not is_part or is_tracing() or total._requires_grad or gradient.dtype != total.dtype:
+        return total
+    aliasing.write(gradient, total)
+    return gradient
+
+
+def _among(inputs: TensorCore | Sequence[TensorCore]) -> Callable[[GradientPoint], bool]:
+    """Whether a point is one of these leaves."""
+    leaves = [inputs] if isinstance(inputs, TensorCore) else list(inputs)
+    if not leaves or not all(leaf._leaf for leaf in leaves):
+        raise GradientError("backward: inputs are leaves, at least one; use autograd.grad for gradients of results")
+    numbers = {id(leaf) for leaf in leaves}
+    return lambda point: point.leaf is not None and id(point.leaf()) in numbers
 
 
 def _start(root: TensorCore, gradient: TensorCore | None) -> UOp:

@@ -160,6 +160,19 @@ def gradient_points(history: History) -> list[GradientPoint]:
     return [item for item in _items(history) if isinstance(item, GradientPoint)]
 
 
+def without_points(history: History) -> History:
+    """The buffers of `history` alone: of a tensor from which no gradient goes back."""
+    found: dict[int, Any] = {}
+    waiting = [history]
+    while waiting:
+        for item in _items(waiting.pop()):
+            if isinstance(item, GradientPoint):
+                waiting.append(item.buffer)
+            else:
+                found[id(item)] = item
+    return tuple(found.values())
+
+
 def reads(history: History, buffer: Any, points_only: bool) -> bool:
     """Whether a graph with this history may read the buffer (that of a point)."""
     return any(

@@ -89,7 +89,7 @@ def split(
         size = whole_number(sizes, "split")
         if size < 1:
             raise ShapeError(f"split: parts of size {size}; use a size of 1 or more")
-        sizes = [min(size, extent - begin) for begin in range(0, extent, size)]
+        sizes = [min(size, extent - begin) for begin in range(0, extent, size)] or [0]
     if sum(sizes) != extent:
         raise ShapeError(f"split: the sizes {tuple(sizes)} do not add up to {extent}, axis {place} of {self.shape}")
     parts, begin = [], 0
@@ -108,6 +108,8 @@ def chunk(self: Tensor, chunks: int, axis: int = 0, dim: int | None = None) -> t
     if whole_number(chunks, "chunk") < 1:
         raise ShapeError(f"chunk: {chunks} parts; use 1 or more")
     place = one_axis(axis_or_dim(axis, dim, "chunk", 0), self.ndim, "chunk")
+    if not self.shape[place]:
+        return self.split([0] * chunks, place)
     return self.split(max(-(-self.shape[place] // chunks), 1), place)
 
 

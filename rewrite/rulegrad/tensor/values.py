@@ -223,7 +223,7 @@ def to(
     moved = self if name == self.device else _moved(self, name)
     wanted = moved.dtype if dtype is None else as_dtype(dtype)
     if wanted != moved.dtype:
-        return moved._result(UOp("CAST", (moved.uop,), wanted))
+        return moved.cast(wanted)
     return moved._same() if copy and moved is self else moved
 
 
