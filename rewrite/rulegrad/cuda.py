@@ -5,19 +5,21 @@ A program that asks without a look at `is_available` goes on where there is none
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime import devices
 from rulegrad.runtime.allocator import Allocator
+from rulegrad.runtime.device import Found
 from rulegrad.support.torch_modules import modules_below
 from rulegrad.tensor import generators
+from rulegrad.tensor.device_names import named
 
 __all__ = [
-    "OutOfMemoryError", "current_device", "device_count", "empty_cache", "get_rng_state", "get_rng_state_all",
-    "init", "ipc_collect", "is_available", "is_bf16_supported", "is_initialized", "manual_seed",
-    "manual_seed_all", "max_memory_allocated", "memory_allocated", "memory_reserved", "reset_peak_memory_stats",
-    "set_rng_state", "set_rng_state_all", "synchronize",
+    "OutOfMemoryError", "current_device", "current_stream", "device_count", "empty_cache", "get_device_capability",
+    "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init", "ipc_collect",
+    "is_available", "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all",
+    "max_memory_allocated", "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "set_rng_state", "set_rng_state_all", "synchronize",
 ]  # fmt: skip
 
 
@@ -152,6 +154,87 @@ class Stream:
             f"{type(self).__name__}: launches on a device are in the order of the program, and those of a captured "
             "function (rulegrad.jit) are one program; leave it out"
         )
+
+
+class _TheStream(Stream):
+    """The one order of all launches on a device."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = named(_name(device))
+
+    def synchronize(self) -> None:
+        """Returns when the device has done all that was asked of it."""
+        synchronize(self.device)
+
+    def wait_stream(self, stream: Any) -> None:
+        """Nothing: there is one order."""
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The one order of all launches on a CUDA device, which can be waited for. Raises DeviceError where there is none.
+
+    >>> current_stream().synchronize() if is_available() else None
+    """
+    _require(device, "current_stream")
+    return _TheStream(device)
+
+
+class DeviceProperties(NamedTuple):
+    """What a CUDA device is, under PyTorch's names: memory in bytes, and the parts of the compute capability."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+
+
+def get_device_properties(device: Any = None) -> DeviceProperties:
+    """What a CUDA device is: name, compute capability, memory. Raises DeviceError where there is none.
+
+    >>> get_device_properties().total_memory > 0 if is_available() else True
+    True
+    """
+    found = _require(device, "get_device_properties")
+    opened: Any = devices.get(_name(device))
+    name, capability = _described(found)
+    return DeviceProperties(name, *capability, opened.memory, opened.compute_units)
+
+
+def get_device_name(device: Any = None) -> str:
+    """The name of a CUDA device, such as "NVIDIA H200". Raises DeviceError where there is none.
+
+    >>> len(get_device_name()) > 0 if is_available() else True
+    True
+    """
+    return _described(_require(device, "get_device_name"))[0]
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability of a CUDA device, such as (9, 0). Raises DeviceError where there is none.
+
+    >>> get_device_capability() >= (8, 0) if is_available() else True
+    True
+    """
+    return _described(_require(device, "get_device_capability"))[1]
+
+
+def _require(device: Any, operation: str) -> Found:
+    """What is known of a CUDA device. Raises DeviceError where there is none of that number."""
+    name = _name(device)
+    report = devices.report(devices.backend("cuda"))
+    for found in report.discovery.devices:
+        if report.name(found) == name:
+            return found
+    why = report.discovery.advice or f"there are {[*map(report.name, report.discovery.devices)]}"
+    raise DeviceError(f"{operation}: there is no CUDA device {name!r}: {why}; ask cuda.is_available() first")
+
+
+def _described(found: Found) -> tuple[str, tuple[int, int]]:
+    """The name and the compute capability, which the backend's description of a device has."""
+    name, _, digits = found.description.partition(", compute capability ")
+    major, minor = map(int, digits.split("."))
+    return name, (major, minor)
 
 
 def _name(device: Any) -> str:

@@ -11,7 +11,15 @@
 (DType('float32'), 1024.0)
 """
 
+from rulegrad.amp._custom import custom_bwd, custom_fwd
 from rulegrad.amp._scaler import GradScaler
+from rulegrad.support.torch_modules import modules_below
 from rulegrad.tensor.autocasting import autocast
 
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+__getattr__ = modules_below("amp")
+
+
+def __dir__() -> list[str]:
+    return __all__

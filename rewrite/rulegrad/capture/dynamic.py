@@ -141,7 +141,7 @@ class DynamicFunction(JitFunction[P, R]):
             if by_variable and len(by_variable) <= MOST_VARIABLES:
                 variables = [
                     Variable(name, LEAST, max(_LARGE, 8 * max(pair)))
-                    for name, pair in zip("tuv", by_variable, strict=False)
+                    for name, pair in zip("tuvwxyzs", by_variable, strict=False)
                 ]
                 fixed: list[Formula] = [by_pair[m, n] if m != n else (((), m),) for m, n in pairs]
                 yield variables, fixed, tuple(n for _, n in by_variable)

@@ -256,6 +256,8 @@ def as_dtype(value: Any) -> DType:
         return _BY_NAME.get(value) or _from_numpy(value)
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value]
+    if isinstance(value, type) and isinstance(name := getattr(value, "dtype", None), str):
+        return as_dtype(name)  # PyTorch's classes of one dtype: `x.type(torch.FloatTensor)`
     return _of_library(value) or _from_numpy(value)
 
 

@@ -40,6 +40,7 @@ from rulegrad.nn._activation import (
     Tanhshrink,
     Threshold,
 )
+from rulegrad.nn._adaptive import AdaptiveLogSoftmaxWithLoss
 from rulegrad.nn._attention import MultiheadAttention
 from rulegrad.nn._container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from rulegrad.nn._convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -176,6 +177,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",

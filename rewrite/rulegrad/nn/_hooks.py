@@ -14,6 +14,7 @@ HOOKS: Final = (
     "_load_hooks",
     "_loaded_hooks",
     "_state_hooks",
+    "_state_pre_hooks",
 )
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -71,6 +72,7 @@ class Hooked:
     _backward_pre_hooks: tuple[Callable[..., Any], ...] = ()
     _load_hooks: tuple[Callable[..., Any], ...] = ()
     _state_hooks: tuple[Callable[..., Any], ...] = ()
+    _state_pre_hooks: tuple[Callable[..., Any], ...] = ()
     _loaded_hooks: tuple[Callable[..., Any], ...] = ()
 
     def _with_hook(self, name: str, hook: Callable[..., Any], prepend: bool = False, keywords: bool = False) -> Handle:
@@ -149,6 +151,19 @@ class Hooked:
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
         """After `load_state_dict`, of this module or of one that holds it, call `hook(module, incompatible_keys)`."""
         return self._with_hook("_loaded_hooks", hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Before `state_dict`, of this module or of one that holds it, call `hook(module, prefix, keep_vars)`.
+
+        prefix: the path of the module, with a dot. Hooks of outer modules are called first.
+
+        >>> from rulegrad import nn
+        >>> layer = nn.Linear(1, 1)
+        >>> handle = layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: print(prefix))
+        >>> _ = nn.Sequential(layer).state_dict()
+        0.
+        """
+        return self._with_hook("_state_pre_hooks", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
         """After `state_dict`, of this module or of one that holds it, call a hook that may change the state.

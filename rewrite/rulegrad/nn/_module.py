@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 NOT_WALKED: Final = (*HOOKS, "_kinds")
+#: What the value of `get_extra_state` is called in a state.
+_EXTRA_STATE: Final = "_extra_state"
 
 
 def _asking_for_parts(self: Any, name: str) -> Any:
@@ -366,15 +368,42 @@ class Module(Hooked, walking.Walked):
         ['weight', 'bias']
         """
         found: dict[str, Tensor] = {} if destination is None else destination
+        places = [(f"{prefix}{path}." if path else prefix, module) for path, module in self.named_modules()]
+        for place, module in places:
+            for hook in module._state_pre_hooks:
+                hook(module, place, keep_vars)
         for path, tensor in state.get_state_dict(self).items():
             found[prefix + path] = tensor if keep_vars else tensor.detach()
-        for path, module in reversed(list(self.named_modules())):
-            place = f"{prefix}{path}." if path else prefix
+        for place, module in reversed(places):
             module._save_to_state_dict(found, place, keep_vars)
+            if _overrides(module, "get_extra_state"):
+                found[place + _EXTRA_STATE] = module.get_extra_state()
             for hook in module._state_hooks:
                 changed = hook(module, found, place, {})
                 found = changed if isinstance(changed, dict) else found
         return found
+
+    def get_extra_state(self) -> Any:
+        """For a class with a state beside its tensors: its value, which `state_dict` has as `_extra_state`.
+
+        The class defines `set_extra_state(state)` too, which `load_state_dict` calls. Raises ModuleError where it does
+        not define this method.
+
+        >>> from rulegrad import nn
+        >>> class Counter(nn.Module):
+        ...     count = 3
+        ...     def get_extra_state(self):
+        ...         return {"count": self.count}
+        ...     def set_extra_state(self, state):
+        ...         self.count = state["count"]
+        >>> nn.Sequential(Counter()).state_dict()
+        {'0._extra_state': {'count': 3}}
+        """
+        raise ModuleError(f"{type(self).__name__} has no extra state; define get_extra_state(self) in the class")
+
+    def set_extra_state(self, state: Any) -> None:
+        """For a class with `get_extra_state`: takes such a value. Raises ModuleError where it does not define it."""
+        raise ModuleError(f"{type(self).__name__} has no extra state; define set_extra_state(self, state) in the class")
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """For programs of PyTorch, whose classes have one that adds to the state."""
@@ -404,7 +433,7 @@ class Module(Hooked, walking.Walked):
                     state.move(tensor, None, given.dtype, None)
         modules = list(self.named_modules())
         metadata = getattr(state_dict, "_metadata", {})
-        if any(module._load_hooks or _changes_states(module) for _, module in modules):
+        if any(module._load_hooks or _overrides(module, "_load_from_state_dict") for _, module in modules):
             state_dict = dict(state_dict)  # which the hooks change
         errors: list[str] = []
         for path, module in modules:
@@ -414,7 +443,15 @@ class Module(Hooked, walking.Walked):
             module._load_from_state_dict(state_dict, *given)
         if errors:
             raise ModuleError(f"load_state_dict: {'; '.join(errors)}")
-        keys = state.load_state_dict(self, state_dict, strict)
+        taking = {
+            (f"{path}." if path else "") + _EXTRA_STATE: module
+            for path, module in modules
+            if _overrides(module, "set_extra_state")
+        }
+        keys = state.load_with_extra(self, state_dict, strict, taking.keys())
+        for name, module in taking.items():
+            if name in state_dict:
+                module.set_extra_state(state_dict[name])
         for _, module in modules:
             for hook in module._loaded_hooks:
                 hook(module, keys)
@@ -434,6 +471,20 @@ class Module(Hooked, walking.Walked):
                 state.move(tensor, target, dtype, device)
         for _, empty in self._uninitialized() if waiting else ():
             empty.move(target, dtype, device)
+        return self
+
+    def to_empty(self, *, device: str | None, recurse: bool = True) -> Self:
+        """Move parameters and buffers to a device without their values, which are zeros then. Returns the module.
+
+        recurse: also those of the modules below. The tensors stay the same objects.
+
+        >>> from rulegrad import nn
+        >>> nn.Linear(1, 1).to_empty(device="cpu").weight.item()
+        0.0
+        """
+        for path, tensor, kind in walking.tensors(self):
+            if kind != "plain" and (recurse or "." not in path):
+                state.empty(tensor, device)
         return self
 
     def cpu(self) -> Self:
@@ -501,6 +552,6 @@ class Layer(Described):
         def __call__(self, x: Tensor) -> Tensor: ...
 
 
-def _changes_states(module: Module) -> bool:
-    """Whether the class has a method for the states that are loaded."""
-    return type(module)._load_from_state_dict is not Module._load_from_state_dict
+def _overrides(module: Module, name: str) -> bool:
+    """Whether the class has a method of this name that is its own."""
+    return getattr(type(module), name) is not getattr(Module, name)

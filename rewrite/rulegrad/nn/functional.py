@@ -59,7 +59,9 @@ from rulegrad.nn._pooling_functions import (
 from rulegrad.nn._sampling import affine_grid, grid_sample
 from rulegrad.nn._shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from rulegrad.tensor.class_losses import check_labels
+from rulegrad.tensor.gathering import checked_indices
 from rulegrad.tensor.graph_functions import built_once
+from rulegrad.tensor.inplace import in_place
 from rulegrad.tensor.padding import pairs_of_axes
 from rulegrad.tensor.tensor import Tensor
 
@@ -80,6 +82,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "celu_",
     "channel_shuffle",
     "conv1d",
     "conv2d",
@@ -96,6 +99,7 @@ __all__ = [
     "dropout2d",
     "dropout3d",
     "elu",
+    "elu_",
     "embedding",
     "embedding_bag",
     "feature_alpha_dropout",
@@ -112,6 +116,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
@@ -120,6 +125,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
     "linear_cross_entropy",
     "local_response_norm",
@@ -153,10 +159,13 @@ __all__ = [
     "prelu",
     "relu",
     "relu6",
+    "relu_",
     "rms_norm",
     "rrelu",
+    "rrelu_",
     "scaled_dot_product_attention",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
@@ -169,6 +178,7 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "threshold_",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
@@ -232,7 +242,8 @@ scaled_dot_product_attention = function_of(Tensor.scaled_dot_product_attention, 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """For each integer a vector of `num_classes` zeros and a one (int64); -1: as many as the largest needs.
 
-    The classes are counted by computing the tensor. Raises ShapeError for integers that are out of range.
+    The classes are counted by computing the tensor. Raises ShapeError for integers that are out of range: when the
+    result is read, where `num_classes` is given.
 
     >>> import rulegrad.nn.functional as F
     >>> from rulegrad import Tensor
@@ -245,10 +256,20 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if not tensor.size:
             raise ShapeError("one_hot: no integers to count the classes of; give num_classes")
         num_classes = int(tensor.max().item()) + 1
-    if tensor.size and not 0 <= int(tensor.min().item()) <= int(tensor.max().item()) < num_classes:
-        raise ShapeError(f"one_hot: the integers are not all from 0 to {num_classes - 1}; give more num_classes")
+    tensor = checked_indices(tensor, num_classes, tensor.ndim, "one_hot", wraps=False)
     return tensor.one_hot(num_classes).cast("int64")
 
+
+# ---- activations in place ----
+
+celu_ = in_place(celu)
+elu_ = in_place(elu)
+hardtanh_ = in_place(hardtanh)
+leaky_relu_ = in_place(leaky_relu)
+relu_ = in_place(relu)
+rrelu_ = in_place(rrelu)
+selu_ = in_place(selu)
+threshold_ = in_place(threshold)
 
 # ---- images ----
 

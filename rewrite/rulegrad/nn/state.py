@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from rulegrad.errors import ModuleError, ShapeError
@@ -71,14 +71,20 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     >>> layer.weight.tolist()
     [[1.0, 2.0]]
     """
+    return load_with_extra(model, state, strict, ())
+
+
+def load_with_extra(model: Any, state: Mapping[str, Any], strict: bool, extra: Collection[str]) -> IncompatibleKeys:
+    """`load_state_dict` of a state that has these names too, of values that the model takes afterwards."""
     for path, module in list(model.named_modules()) if waiting and hasattr(model, "named_modules") else ():
         for hook in type(module)._load_hooks:  # those of lazy layers: the state has the shapes
             hook(module, state, f"{path}." if path else "")
     own = get_state_dict(model)
     state = _with_newer_names(own, state)
     given = {id(tensor) for name, tensor in own.items() if name in state}
-    missing = sorted(name for name in own.keys() - state.keys() if id(own[name]) not in given)
-    unknown = sorted(state.keys() - own.keys())
+    without = {name for name in own.keys() - state.keys() if id(own[name]) not in given}
+    missing = sorted(without | (set(extra) - state.keys()))
+    unknown = sorted(state.keys() - own.keys() - set(extra))
     if strict and (missing or unknown):
         raise ModuleError(
             f"load_state_dict: missing names {missing}, unknown names {unknown}; use strict=False to load what there is"
@@ -110,6 +116,15 @@ def move(tensor: Tensor, target: Any, dtype: Any, device: str | None) -> None:
         leave(tensor)
         tensor._replace(moved)
         tensor.grad = None if grad is None else grad.detach().to(moved)
+
+
+def empty(tensor: Tensor, device: str | None) -> None:
+    """Leave a tensor, and its gradient, without values, on a device; the one where it is for None."""
+    grad = tensor.grad
+    moved = tensor.empty_like(device=device)
+    leave(tensor)
+    tensor._replace(moved)
+    tensor.grad = None if grad is None else grad.empty_like(device=device)
 
 
 #: A tensor of `nn.utils.parametrizations.weight_norm`: `weight_g` and `weight_v` are what it was called before.

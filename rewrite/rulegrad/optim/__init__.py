@@ -1,6 +1,7 @@
 """Optimisers and schedules. `step` computes all new values, and the losses they came from, in one call."""
 
 from rulegrad.optim import lr_scheduler, swa_utils
+from rulegrad.optim._adafactor import Adafactor
 from rulegrad.optim._adam import LAMB, Adam, AdamW, Muon
 from rulegrad.optim._descent import ASGD, SGD, Adadelta, Adagrad, RMSprop, Rprop
 from rulegrad.optim._lbfgs import LBFGS
@@ -14,6 +15,7 @@ __all__ = [
     "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",

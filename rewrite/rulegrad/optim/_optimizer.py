@@ -417,10 +417,8 @@ class Optimizer(Walked):
             if value is None or name in self._shared_state:
                 continue
             array = np.asarray(value)
-            if array.shape != parameter.shape:
-                raise ShapeError(
-                    f"load_state_dict: {name} of parameter {number} is {array.shape}, and it {parameter.shape}"
-                )
+            if array.shape != (wanted := self._state_shape(name, parameter)):
+                raise ShapeError(f"load_state_dict: {name} of parameter {number} is {array.shape}, and not {wanted}")
             if parameter.dtype.is_complex:
                 array = np.stack([array.real, array.imag], -1)
             buffer = upload_like(parameter, array.astype(_state_dtype(parameter)))
@@ -428,6 +426,10 @@ class Optimizer(Walked):
         # PyTorch's SGD counts no steps, and one that has a momentum has made some.
         shared = {name: float(values[name]) for name in self._shared_state if name in values}
         return {"step": 1.0 if found else 0.0, **shared}, found
+
+    def _state_shape(self, name: str, parameter: Tensor) -> tuple[int, ...]:
+        """The shape of a tensor of the state."""
+        return parameter.shape
 
     def _resumed(self, shared: Mapping[int, dict[str, float]], group: dict[str, Any]) -> list[_Cohort]:
         """Those who have made equally many steps count on together."""

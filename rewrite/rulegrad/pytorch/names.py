@@ -23,7 +23,7 @@ from rulegrad.errors import DtypeError, OutOfMemoryError, ShapeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import FloatInfo, finfo, iinfo
 from rulegrad.nn import functional
-from rulegrad.pytorch import absent, defaults, library, lists, reductions, sparse, windows
+from rulegrad.pytorch import absent, defaults, library, lists, more_functions, reductions, sparse, threads, windows
 from rulegrad.pytorch.futures import Future
 from rulegrad.pytorch.gradient_modes import inference_mode
 from rulegrad.support.torch_names import (
@@ -32,13 +32,17 @@ from rulegrad.support.torch_names import (
     IN_PLACE,
     MAKING,
     METHODS,
+    MORE_FUNCTIONS,
     REDUCTIONS,
     RENAMED,
+    SEEDS,
     SHORT_DTYPES,
+    THREADS,
     TYPED,
     WINDOWS,
     is_foreach,
 )
+from rulegrad.tensor import generators
 from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.device_names import device
 from rulegrad.tensor.gradient_mode import gradients_enabled, set_grad_enabled
@@ -233,6 +237,11 @@ def _is_off(*_: Any, **__: Any) -> bool:
     return False
 
 
+#: Names that are those of a module.
+_OF_MODULES: Final[tuple[tuple[frozenset[str], Any], ...]] = (
+    (REDUCTIONS, reductions), (WINDOWS, windows), (FUNCTIONAL, functional), (MORE_FUNCTIONS, more_functions),
+    (SEEDS, generators), (THREADS, threads),
+)  # fmt: skip
 #: Switches that are off.
 _OFF: Final = ("is_deterministic_algorithms_warn_only_enabled", "is_inference_mode_enabled", "is_warn_always_enabled")
 #: Arguments that say where and how PyTorch keeps the elements: here that is in C order.
@@ -278,7 +287,7 @@ def find(name: str) -> Any:
     """
     if is_foreach(name):
         return lists.function_of_lists(name)
-    for names, module in ((REDUCTIONS, reductions), (WINDOWS, windows), (FUNCTIONAL, functional)):
+    for names, module in _OF_MODULES:
         if name in names:
             return getattr(module, name)
     if name in COPIES:

@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from rulegrad.tensor.generators import fork_rng, get_rng_state, manual_seed, set_rng_state
+from rulegrad.tensor.generators import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
-__all__ = ["fork_rng", "get_device_states", "get_rng_state", "manual_seed", "set_device_states", "set_rng_state"]
+__all__ = [
+    "fork_rng", "get_device_states", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_device_states",
+    "set_rng_state",
+]  # fmt: skip
 
 
 def get_device_states(*arguments: Any) -> tuple[list[Any], list[Any]]:

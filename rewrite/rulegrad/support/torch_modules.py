@@ -24,6 +24,7 @@ ao.nn.quantized ao.quantization ao.quantization.quantize ao.quantization.stubs n
 _SYMBOLIC: Final = "helper " + " ".join(f"opset{version}" for version in range(7, 21))
 _PLACEMENTS: Final = "_composable _composable.fsdp _tensor _tensor.experimental fsdp tensor tensor.experimental"
 _LIBRARIES: Final = "cuda cudnn mha mkl mkldnn mps nnpack openmp opt_einsum quantized"
+_AMP: Final = "autocast_mode grad_scaler"
 _DATA: Final = "_utils _utils.collate dataset distributed sampler"
 _DISTRIBUTIONS: Final = """
 bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet distribution exp_family exponential
@@ -35,6 +36,7 @@ studentT transformed_distribution uniform von_mises weibull wishart
 #: By the name of a module of `torch`: the modules of rulegrad that have its names, the first one first.
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "accelerator": ("pytorch.accelerator",),
+    **{f"{name}.{part}": ("amp",) for name in ("amp", "cpu.amp", "cuda.amp") for part in _AMP.split()},
     **dict.fromkeys(("ao", "ao.nn"), ()),
     **dict.fromkeys(_QUANTIZED.split(), ("pytorch.quantization",)),
     "autograd": ("pytorch.autograd", "pytorch.anomalies", "pytorch.gradient_modes"),

@@ -48,10 +48,18 @@ _REDUCTIONS: Final = "can_cast equal max median min nanmedian promote_types resu
 REDUCTIONS: Final = frozenset(_REDUCTIONS.split())
 
 _FUNCTIONAL: Final = """
-alpha_dropout bilinear channel_shuffle ctc_loss feature_alpha_dropout pixel_shuffle pixel_unshuffle rrelu
+alpha_dropout bilinear celu_ channel_shuffle ctc_loss embedding_bag feature_alpha_dropout pixel_shuffle pixel_unshuffle
+rrelu rrelu_ selu_ threshold_
 """
 #: Functions that are those of `nn.functional`.
 FUNCTIONAL: Final = frozenset(_FUNCTIONAL.split())
+
+#: Functions of `pytorch.more_functions`.
+MORE_FUNCTIONS: Final = frozenset(["chain_matmul", "clear_autocast_cache", "poisson", "unravel_index", "vander"])
+#: Functions of the generator of random numbers.
+SEEDS: Final = frozenset(["initial_seed", "seed"])
+#: Functions of `pytorch.threads`.
+THREADS: Final = frozenset(["get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads"])
 
 _MAKING: Final = """
 arange empty eye full linspace logspace normal ones rand randint randn randperm scalar_tensor tril_indices triu_indices
@@ -113,6 +121,7 @@ set_printoptions strided torch typename use_deterministic_algorithms DeviceObjTy
 #: All names that are there.
 NAMES: Final = frozenset(
     [*METHODS, *COPIES, *SHORT_DTYPES, *TYPED, *REDUCTIONS, *FUNCTIONAL, *RENAMED, *IN_PLACE, *WINDOWS]
+    + [*MORE_FUNCTIONS, *SEEDS, *THREADS]
 ) | frozenset([*_DTYPES.split(), *_OTHERS.split()])
 
 

@@ -328,7 +328,7 @@ def logsumexp(
     x = as_floating(self)
     if not element_count(self, k):
         return x.sum(k, keepdims or keepdim).log()
-    largest = x.detach().max(k, keepdims=True)
+    largest = (x.real if x.dtype.is_complex else x).detach().max(k, keepdims=True)
     # inf - inf would be nan; a row of -inf has the logsumexp -inf, and one with an inf has inf.
     largest = largest.isfinite().where(largest, 0.0)
     total = (x - largest).exp().sum(k, keepdims=True).log() + largest

@@ -315,13 +315,14 @@ def _integers(self: Tensor, other: Operand, name: str) -> tuple[Tensor, Tensor]:
 
 
 def float_power(self: Tensor, exponent: Operand) -> Tensor:
-    """`self ** exponent` in float64.
+    """`self ** exponent` in float64, or in complex128 where one of the two is complex.
 
     >>> Tensor([2, 4]).float_power(-1).tolist()
     [0.5, 0.25]
     """
-    base, power = _pair(self, exponent, "float_power", float64)
-    return base.pow(power)
+    power = as_operand(self, exponent, "float_power")
+    dtype = complex128 if result_dtype(self, power).is_complex else float64
+    return self.cast(dtype).pow(power.cast(dtype) if isinstance(power, TensorCore) else power)
 
 
 def heaviside(self: Tensor, values: Operand) -> Tensor:
@@ -346,7 +347,8 @@ def lerp(self: Tensor, end: Operand, weight: Operand) -> Tensor:
     start, stop = _pair(self, end, "lerp")
     start, share = _pair(start, weight, "lerp")
     distance = stop - start
-    return (share < 0.5).where(start + share * distance, stop - distance * (1 - share))
+    size = share.abs() if share.dtype.is_complex else share
+    return (size < 0.5).where(start + share * distance, stop - distance * (1 - share))
 
 
 # ---- tolerance ----

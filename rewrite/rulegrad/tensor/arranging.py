@@ -153,10 +153,12 @@ def moveaxis(self: Tensor, source: Any, destination: Any) -> Tensor:
     >>> Tensor.zeros(2, 3, 4).moveaxis((0, 1), (2, 0)).shape
     (3, 4, 2)
     """
-    found = [one_axis(k, self.ndim, "moveaxis") for k in integers((source,), "moveaxis")]
-    places = [one_axis(k, self.ndim, "moveaxis") for k in integers((destination,), "moveaxis")]
+    found = [one_axis(k, self.ndim, "moveaxis", of_scalar=True) for k in integers((source,), "moveaxis")]
+    places = [one_axis(k, self.ndim, "moveaxis", of_scalar=True) for k in integers((destination,), "moveaxis")]
     if len(found) != len(places) or len(set(found)) != len(found) or len(set(places)) != len(places):
         raise ShapeError(f"moveaxis: {source} to {destination}; name as many axes as places, each once")
+    if not self.ndim:  # as in PyTorch; NumPy's function raises
+        return self
     order = [k for k in range(self.ndim) if k not in found]
     for place, k in sorted(zip(places, found)):
         order.insert(place, k)

@@ -149,7 +149,8 @@ class autocast(ContextDecorator):  # noqa: N801  (PyTorch's name)
     `rulegrad.tensor.autocasting.IN_FEWER_BITS` (products, convolutions, attention) cast float32 operands down, those of
     `IN_FLOAT32` (powers, sums, norms, losses) cast float16 and bfloat16 up; float64 stays. Use float16 with a
     `rulegrad.amp.GradScaler`. device_type: for programs of PyTorch; it holds for every device. With `enabled=False` the
-    block is as if outside. Raises ConfigError for another dtype.
+    block is as if outside; False in the place of the device says the same, as in `torch.cuda.amp`. Raises ConfigError
+    for another dtype.
 
     >>> from rulegrad import Tensor, autocast
     >>> x = Tensor([[1.0, 2.0]])
@@ -161,11 +162,12 @@ class autocast(ContextDecorator):  # noqa: N801  (PyTorch's name)
 
     def __init__(
         self,
-        device_type: str | None = None,
+        device_type: str | bool | None = None,
         dtype: Any = None,
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
+        enabled = enabled and device_type is not False
         del device_type, cache_enabled  # equal casts are one node of the graph, so they need no cache
         wanted = bfloat16 if dtype is None else as_dtype(dtype)
         if wanted not in (bfloat16, float16):

@@ -38,7 +38,7 @@ def backward(
 
     gradient: that of this tensor, of its shape; 1 by default, which needs a tensor of one real element. That of a
     complex x + i y is the one by x plus i times the one by y, as in PyTorch. The graph is kept whatever
-    `retain_graph` is, so a second call adds the gradient again. With `create_graph` the gradients can be differentiated.
+    `retain_graph` is, so a second call adds the gradient again. create_graph: the gradients can be differentiated.
     inputs: the leaves that get one, by default all.
     Returns the tensor, so `loss.backward()` can be chained. Raises ShapeError, DtypeError, and
     GradientError when no leaf is behind this tensor.
@@ -74,7 +74,7 @@ def backward(
     return self
 
 
-def _added_to(gradient: TensorCore, total: TensorCore) -> TensorCore:
+def _added_to(gradient: Any, total: Any) -> Any:
     """The gradient with another value: a part of a buffer for many gradients stays one."""
     link = gradient._view
     is_part = link is not None and link.base is not None and not link.obstacle

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
-from rulegrad.tensor.axes import axis_or_dim
+from rulegrad.tensor.axes import axis_or_dim, whole_number
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.linalg import products
 from rulegrad.tensor.operands import as_tensor, result_dtype, tensors_of
@@ -20,9 +20,28 @@ if TYPE_CHECKING:
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+def _by_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The formula, and the operands, where lists of numbers name axes. Raises ShapeError."""
+    count = len(arguments) // 2
+    lists = [*arguments[1 : 2 * count : 2], *arguments[2 * count :]]
+    if not all(isinstance(axes, Sequence) and not isinstance(axes, str) for axes in lists):
+        raise ShapeError('einsum: give a formula such as "ij,jk->ik", or behind each operand the list of its axes')
+    terms = ["".join("..." if axis is Ellipsis else _letter(axis) for axis in axes) for axes in lists]
+    return ",".join(terms[:count]) + "->".join(["", *terms[count:]]), arguments[: 2 * count : 2]
+
+
+def _letter(axis: Any) -> str:
+    number = whole_number(axis, "einsum")
+    if not 0 <= number < len(_LETTERS):
+        raise ShapeError(f"einsum: axis {number}; use numbers from 0 to {len(_LETTERS) - 1}")
+    return _LETTERS[number]
+
+
 @built_once
-def einsum(formula: str, *operands: Any) -> Any:
+def einsum(formula: Any, *operands: Any) -> Any:
     """The sums of products that a formula such as "ij,jk->ik" names, as NumPy's einsum.
+
+    Lists of numbers name axes, too, each behind its operand: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
 
     Without "->" the result has the letters that occur once, in alphabetic order; a letter twice in one operand is
     its diagonal; "..." are axes that broadcast. Operands are contracted in pairs, the smallest result first. Small
@@ -32,6 +51,8 @@ def einsum(formula: str, *operands: Any) -> Any:
     >>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
     [3, 7]
     """
+    if not isinstance(formula, str):
+        formula, operands = _by_lists((formula, *operands))
     one_list = len(operands) == 1 and isinstance(operands[0], Sequence)
     tensors: list[Any] = tensors_of(operands[0] if one_list else operands, (), "einsum")
     terms, output = _parsed(formula, [t.shape for t in tensors])

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.support.torch_names import TYPED
 from rulegrad.tensor.axes import one_axis
 
 if TYPE_CHECKING:
@@ -131,13 +132,15 @@ def storage_offset(self: Tensor) -> int:
 
 
 def type(self: Tensor, dtype: Any = None) -> Any:
-    """The values as another dtype; without one, the name of this tensor's. Python's types are not dtypes.
+    """The values as another dtype; without one, the name of this tensor's. PyTorch's classes of a dtype name it, too.
 
     >>> Tensor([0.5]).type(), Tensor([2.5]).type("int32").tolist()
     ('float32', [2])
     """
     if dtype is None:
         return str(self.dtype)
+    if isinstance(dtype, str):
+        dtype = TYPED.get(dtype.removeprefix("torch.").removeprefix("cuda."), dtype)
     return self if as_dtype(dtype) == self.dtype else self.cast(as_dtype(dtype))
 
 

@@ -135,7 +135,7 @@ def sigmoid(self: Tensor) -> Tensor:
     [0.5, 0.731]
     """
     x = as_floating(self)
-    negative = x < 0
+    negative = (x.real if x.dtype.is_complex else x) < 0
     small = negative.where(x, -x).exp()
     return negative.where(small, 1.0) / (small + 1.0)
 

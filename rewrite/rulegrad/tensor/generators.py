@@ -135,6 +135,25 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(seed)
 
 
+def seed() -> int:
+    """Start the random numbers again at a seed that nobody knows, which is returned.
+
+    >>> seed() == initial_seed()
+    True
+    """
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed that the random numbers started at.
+
+    >>> _ = rg.manual_seed(5)
+    >>> initial_seed()
+    5
+    """
+    return default_generator.initial_seed()
+
+
 def get_rng_state() -> Tensor:
     """The state of the random numbers, to be put into a checkpoint or given to `set_rng_state`.
 

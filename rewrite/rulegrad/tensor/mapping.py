@@ -32,13 +32,21 @@ _drawing: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("maps whose eleme
 
 
 def vmap(
-    function: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0, randomness: str = "same"
+    function: Callable[..., Any],
+    in_axes: Axes = 0,
+    out_axes: int = 0,
+    randomness: str = "same",
+    *,
+    in_dims: Axes = 0,
+    out_dims: int = 0,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """`function`, mapped over an axis of its arguments; the results are stacked along a new axis.
 
     in_axes: the axis of every argument that is mapped over, or a tuple with one for each positional argument; None
     for an argument that is given whole. An argument may be nested tuples, lists and dicts of tensors, which share the
     axis. Keyword arguments are given whole. out_axes: where the new axis stands in the results.
+    in_dims, out_dims: PyTorch's names of the same. chunk_size: PyTorch's; all elements are computed at once.
     randomness: random numbers are the "same" for all elements, or "different" ones. Raises ShapeError where the axes
     have different sizes, ConfigError for another randomness, and RulegradError where the function asks for a value,
     which no single element has.
@@ -49,6 +57,7 @@ def vmap(
     [21.0, 43.0]
     """
 
+    in_axes, out_axes = in_dims if in_axes == 0 else in_axes, out_axes or out_dims
     if randomness not in ("same", "different"):
         raise ConfigError(f'vmap: the randomness is "same" or "different", not {randomness!r}')
 

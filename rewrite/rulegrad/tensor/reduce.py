@@ -149,7 +149,8 @@ def var(
 
     The correction is 0 by default, as in NumPy and the array API; PyTorch's is 1, which is `correction=1`, its
     `unbiased=True`, or NumPy's `ddof=1` here. It is PyTorch's too beside `dim` and
-    `keepdim`, its words. Raises ConfigError for two of these names.
+    `keepdim`, its words. Of complex numbers it is real: the sum of those of the parts. Raises ConfigError for two of
+    these names.
 
     >>> from rulegrad import Tensor
     >>> Tensor([1.0, 3.0]).var().item(), Tensor([1.0, 3.0]).var(correction=1).item()
@@ -159,6 +160,9 @@ def var(
     """
     axes = reduced_axes(self, axis, dim, "var")
     correction = _correction(correction, unbiased, ddof, dim is not None or keepdim is not None, "var")
+    if self.dtype.is_complex:  # the squared sizes of the deviations, which are those of the parts
+        kept = keepdims or bool(keepdim)
+        return self.real.var(axes, kept, correction) + self.imag.var(axes, kept, correction)
     result = self.dtype if self.dtype.is_float else float64
     wide = self.cast(accumulation_dtype(result))
     deviation = wide - wide.mean(axes, keepdims=True)

@@ -17,7 +17,7 @@ from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gathering import along_axis, check_index, indexed_region, indices_along, line_along
 from rulegrad.tensor.graph_functions import built_once
-from rulegrad.tensor.operands import as_operand, broadcast_shapes, expand_to, result_dtype
+from rulegrad.tensor.operands import as_operand, broadcast_shapes, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
@@ -256,7 +256,7 @@ def _at_slices(
     axis = one_axis(dim, self.ndim, name)
     places = along_axis(line_along(self, index, axis, name, wraps), self.shape, axis)
     if isinstance(source, TensorCore) and not source.ndim:
-        source = source._result(expand_to(source.uop, places.shape))
+        source = source.expand(places.shape)
     if isinstance(source, TensorCore) and source.shape != places.shape:
         raise ShapeError(f"{name}: values of shape {source.shape} where {places.shape} is needed")
     return scattered(self, op, axis, places, source, name)

@@ -128,6 +128,7 @@ class Tensor(SpecialMethods):
     to = values.to
     cpu = values.cpu
     cuda = values.cuda
+    get_device = values.get_device
     pin_memory = share_memory_ = to_dense = resolve_conj = resolve_neg = values.itself
     assign = values.assign
     shard = placing.shard
@@ -667,6 +668,7 @@ class Tensor(SpecialMethods):
     triplet_margin_loss = losses.triplet_margin_loss
 
     # properties
+    is_cpu = attribute(values.is_cpu)
     is_cuda = attribute(facts.is_on_cuda)
     is_meta = is_mps = is_nested = is_quantized = is_sparse = is_sparse_csr = attribute(facts.is_never)
     layout = attribute(facts.layout)

@@ -238,7 +238,25 @@ def cpu(self: Tensor) -> Tensor:
     >>> Tensor([1, 2]).cpu().tolist()
     [1, 2]
     """
-    return self if devices.kind_of(self.device) in ("cpu", "interpreter") else self.to("numpy")
+    return self if is_cpu(self) else self.to("numpy")
+
+
+def is_cpu(self: Tensor) -> bool:
+    """Whether the device is the processor, through whatever backend.
+
+    >>> Tensor([1, 2], device="numpy").is_cpu
+    True
+    """
+    return devices.kind_of(self.device) in ("cpu", "interpreter")
+
+
+def get_device(self: Tensor) -> int:
+    """The number of the device, such as 0 for "cuda:0"; -1 for the processor.
+
+    >>> Tensor([1, 2], device="numpy").get_device()
+    -1
+    """
+    return -1 if is_cpu(self) else self.device.index or 0
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:

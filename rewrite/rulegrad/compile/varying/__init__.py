@@ -10,6 +10,8 @@ constants of index arithmetic, and by fitting a formula to each constant. From t
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -164,7 +166,9 @@ def _find(uops: Sequence[UOp], ids: Sequence[int], device: str) -> SizedPlan | N
             return found
     if len(kind.seen) >= _MOST_TRIED or kind.refused >= _MOST_REFUSED:
         return None
-    for template in _templates(kind.seen, uops):
+    for template in itertools.chain(
+        _templates_of_separate_sizes(kind.seen, uops) if kind.plans else (), _templates(kind.seen, uops)
+    ):
         try:
             general = general_plan(template, device)
         except GraphError as error:  # sizes that no graph has, found out before anything is scheduled
@@ -199,6 +203,15 @@ def _of_other_buffers(uops: Sequence[UOp]) -> list[UOp]:
     graph = UOp("SINK", tuple(uops))
     others = {uop: renumbered(uop, -1 - number) for number, uop in enumerate(graph.toposort("BUFFER"))}
     return list(substituted(graph, others).src)
+
+
+def _templates_of_separate_sizes(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> list[Template]:
+    """The template of most sizes: those of two graphs may agree by chance, so that others have no part in their plan."""
+    found: list[Template] = []
+    for known in seen:
+        with contextlib.suppress(DifferentError):
+            found.append(generalised(known, uops, separate=True))
+    return sorted(found, key=lambda one: -len(one.examples))[:1]
 
 
 def _templates(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> Iterator[Template]:
@@ -254,7 +267,7 @@ def _refused(error: Exception) -> None:
 def _tell(general: General) -> None:
     if config.debug >= 1:
         bounds = "".join(
-            f", {name} in [{least}, {most}]" for name, (least, most) in zip("tuv", general.bounds, strict=False)
+            f", {name} in [{least}, {most}]" for name, (least, most) in zip("tuvwxyzs", general.bounds, strict=False)
         )
         count = len(general.launches)
         kernels = "1 kernel" if count == 1 else f"{count} kernels"

@@ -103,6 +103,11 @@ def sizes_by(pairs: Sequence[NodePair], variables: Sequence[Pair], quotients: Ma
     return Sizes(list(variables), {pair: formula_of(pair, variables) for pair in _varying(pairs)}, dict(quotients))
 
 
+def sizes_of_buffers(pairs: Sequence[NodePair]) -> list[Pair]:
+    """Those that vary."""
+    return list(dict.fromkeys(pair for a, b in pairs if a.op == "BUFFER" for pair in differing(a, b)))
+
+
 def _varying(pairs: Sequence[NodePair]) -> list[Pair]:
     """The sizes that vary, those of buffers first: they are likely to be the variables."""
     found: dict[Pair, None] = {}

@@ -10,7 +10,7 @@ from rulegrad._core import TemplateGraph, template_key
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 
-from .explanations import Quotient, formulas_of_shapes, sizes_by, sizes_of, with_quotients
+from .explanations import Quotient, formulas_of_shapes, sizes_by, sizes_of, sizes_of_buffers, with_quotients
 from .formulas import MOST_VARIABLES, Formula, Monomial, monomials_of, value_of
 from .pairs import SIZES, DifferentError, Pair, in_step, numbers_of
 
@@ -88,6 +88,7 @@ def generalised(
     rounded: bool = False,
     variables: Sequence[Pair] | None = None,
     quotients: Mapping[int, Quotient] | None = None,
+    separate: bool = False,
 ) -> Template:
     """The template of two lists of graphs. Raises DifferentError.
 
@@ -95,10 +96,13 @@ def generalised(
     of windows with a step is the rounded quotient of the size of its axis, whatever the remainder.
     variables: the sizes, in both graphs, that all others are formulas of; found out where they are not given.
     quotients: those of the given ones that follow from others (`rounded_sizes`).
+    separate: different sizes of buffers do not follow from each other.
     """
     if len(first) != len(second):
         raise DifferentError("the number of results differs")
     pairs, places = in_step(list(zip(first, second, strict=True)))
+    if separate:
+        variables = sizes_of_buffers(pairs)
     sizes = sizes_of(pairs, steps, rounded) if variables is None else sizes_by(pairs, variables, quotients or {})
     template = Template(steps=steps, examples=sizes.variables, quotients=sizes.quotients)
     if len(template.examples) - len(template.quotients) > MOST_VARIABLES:

@@ -3,16 +3,20 @@ weights that are computed from others (`parametrize`, `parametrizations`, `weigh
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
-from rulegrad.errors import ConfigError, DtypeError, ShapeError
+from rulegrad.errors import ConfigError, DtypeError, ModuleError, ShapeError
+from rulegrad.nn._module import Module
 from rulegrad.nn._recompute import checkpoint, checkpoint_sequential
 from rulegrad.nn.utils import parametrizations, parametrize, prune
 from rulegrad.nn.utils._fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval
 from rulegrad.nn.utils._older_norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from rulegrad.support.torch_modules import modules_below
 from rulegrad.tensor import updates
+from rulegrad.tensor.generators import fork_rng
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
@@ -24,17 +28,21 @@ __all__ = [
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",
+    "get_total_norm",
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
     "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "skip_init",
     "spectral_norm",
     "vector_to_parameters",
     "weight_norm",
 ]
 
+
+M = TypeVar("M", bound=Module)
 
 __getattr__ = modules_below("nn.utils")
 
@@ -100,11 +108,8 @@ def clip_grad_norm_(
         return Tensor(0.0)
     with no_grad():
         norm = _norm([gradient for _, gradient in found], norm_type)
-        if error_if_nonfinite and not math.isfinite(norm.item()):
-            raise ConfigError(
-                f"clip_grad_norm_: the norm is {norm.item()}, so the gradients cannot be scaled; lower the learning "
-                "rate, or look for a division by zero with error_if_nonfinite=False"
-            )
+        if error_if_nonfinite:
+            _require_finite(norm, "clip_grad_norm_")
         factor = (max_norm / (norm + 1e-6)).minimum(1.0)
         for parameter, gradient in found:
             updates.replace_gradient(parameter, gradient, gradient * factor.cast(gradient.dtype))
@@ -112,6 +117,49 @@ def clip_grad_norm_(
     norm._gradient_of = tuple({id(call): call for _, gradient in found for call in gradient._gradient_of}.values())
     updates.add(norm)
     return norm
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The norm of all elements of tensors together, as `clip_grad_norm_` has it of gradients; 0 of none.
+
+    `norm_type` may be infinity; `foreach` changes nothing. Raises ConfigError for another one that is not above 0, and
+    with error_if_nonfinite, which computes the norm at once, where it is infinite or nan.
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.utils.get_total_norm([Tensor([3.0]), Tensor([[4.0]])]).item()
+    5.0
+    """
+    if not norm_type > 0.0:
+        raise ConfigError(f"get_total_norm: norm_type={norm_type}; use a number above 0")
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    if not listed:
+        return Tensor(0.0)
+    with no_grad():
+        norm = _norm(listed, norm_type)
+    if error_if_nonfinite:
+        _require_finite(norm, "get_total_norm")
+    return norm
+
+
+def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
+    """A module of this class whose parameters and buffers have no values yet; no random numbers are drawn for them.
+
+    Raises ModuleError for what is not a class of modules with an argument `device`.
+
+    >>> from rulegrad import nn
+    >>> nn.utils.skip_init(nn.Linear, 2, 3).weight.shape
+    (3, 2)
+    """
+    if not issubclass(module_cls, Module) or "device" not in inspect.signature(module_cls).parameters:
+        raise ModuleError(f"skip_init: {module_cls} is not a class of modules that have an argument device")
+    with fork_rng():
+        module = module_cls(*args, **kwargs)
+    return module.to_empty(device=kwargs.get("device"))
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
@@ -139,6 +187,14 @@ def _with_gradients(parameters: Tensor | Iterable[Tensor]) -> list[tuple[Tensor,
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     unique = {id(parameter): parameter for parameter in listed}
     return [(parameter, parameter.grad) for parameter in unique.values() if parameter.grad is not None]
+
+
+def _require_finite(norm: Tensor, name: str) -> None:
+    if not math.isfinite(norm.item()):
+        raise ConfigError(
+            f"{name}: the norm is {norm.item()}, so the gradients cannot be scaled; lower the learning rate, or look "
+            "for a division by zero with error_if_nonfinite=False"
+        )
 
 
 def _norm(gradients: list[Tensor], norm_type: float) -> Tensor:

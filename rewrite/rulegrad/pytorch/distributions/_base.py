@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from typing import Any, ClassVar
 
 from rulegrad._core import Size
@@ -19,6 +22,23 @@ __all__ = ["Distribution", "ExponentialFamily"]
 NO_AXES = Size()
 
 
+def _validating(cls: type[Any], made: Callable[..., None]) -> Callable[..., None]:
+    """The constructor of a class, which compares parameters where `validate_args=True` asks for it."""
+
+    names = list(signature(made).parameters)
+    place = names.index("validate_args") - 1 if "validate_args" in names else len(names)
+
+    @wraps(made)
+    def constructed(self: Any, *arguments: Any, **options: Any) -> None:
+        made(self, *arguments, **options)
+        is_asked_for = arguments[place] if place < len(arguments) else options.get("validate_args")
+        if is_asked_for and type(self) is cls:
+            self._validate_args = True
+            self._require_valid()
+
+    return constructed
+
+
 class Distribution:
     """The base: `batch_shape` is that of the parameters; samples have `sample_shape` in front of it.
 
@@ -30,7 +50,7 @@ class Distribution:
     #: The sets that parameters, by their names, and values are in.
     arg_constraints: ClassVar[Any] = {}
     support: Any = constraints.dependent
-    #: PyTorch's: values are not compared with what a distribution can have.
+    #: Whether parameters have been compared with what they can be; values are not.
     _validate_args = False
     _batch_shape: Size = NO_AXES
     _event_shape: Size = NO_AXES
@@ -40,9 +60,23 @@ class Distribution:
     ) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = _validating(cls, cls.__init__)  # type: ignore[method-assign]
+
+    def _require_valid(self) -> None:
+        """Raises ConfigError where a parameter is not in the set that `arg_constraints` says; this reads values."""
+        for name, constraint in self.arg_constraints.items():
+            value = getattr(self, name, None)
+            if constraints.is_dependent(constraint) or not isinstance(value, Tensor):
+                continue
+            if not constraint.check(value).all().item():
+                raise ConfigError(f"{type(self).__name__}: {name} is not {constraint}: {value.tolist()}")
+
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Changes nothing: values are not compared with what a distribution can have."""
+        """Changes nothing: parameters are read and compared where `validate_args=True` is given."""
 
     def _validate_sample(self, value: Any) -> None:
         """Nothing: see there."""
