@@ -329,3 +329,53 @@ def test_exchanged_state_makes_no_chain_of_buffers() -> None:
         f()
     gc.collect()
     assert len(live) == before and (a.item(), b.item()) == (1.0, 2.0)
+
+
+class Squared(rg.autograd.Function):
+    """With a gradient of its own, for which it keeps a tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return gradient * x * 20
+
+
+def test_functions_with_a_gradient_of_their_own_are_kept_where_backward_is_inside() -> None:
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+
+    @rg.jit
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        weight.grad = None
+        result = Squared.apply(weight * x)
+        loss = result.sum()
+        loss.backward()
+        with rg.no_grad():
+            weight.sub_(weight.grad * 0.001)
+        return loss, result
+
+    for k in range(3):
+        before, x = weight.numpy(), np.asarray([1.0, k + 1.0], np.float32)
+        loss, result = step(Tensor(x))
+        np.testing.assert_allclose(result.numpy(), (before * x) ** 2, rtol=1e-5)
+        np.testing.assert_allclose(loss.item(), ((before * x) ** 2).sum(), rtol=1e-5)
+        np.testing.assert_allclose(weight.numpy(), before - 0.02 * before * x * x, rtol=1e-5)
+    assert step.reasons() == ["the first call"]
+
+
+@pytest.mark.parametrize("first", [lambda a: a.detach(), lambda a: a.reshape((2,)), lambda a: a.flatten()])
+@pytest.mark.parametrize("view", [lambda x: x[0:1], lambda x: x.unsqueeze(0), lambda x: x.expand(2, 2)])
+def test_views_of_an_argument_that_is_a_leaf_and_a_view_itself(first: Any, view: Any) -> None:
+    function, outside = rg.jit(view), Tensor([1.0, 2.0])
+    held = function(first(outside).requires_grad_())
+    given = Tensor([5.0, 6.0], requires_grad=True)
+    assert function(given).tolist() == view(given).tolist() and held.tolist() == view(outside).tolist()
+
+
+def test_a_function_whose_results_are_all_empty() -> None:
+    function = rg.jit(lambda x: x + 1)
+    assert [function(Tensor.zeros(2, 0)).shape for _ in range(3)] == [(2, 0)] * 3

@@ -214,8 +214,9 @@ def grad(
 
     The outputs' own gradients are `grad_outputs`, 1 for outputs of one element. With `is_grads_batched` they have a
     first axis more, of several gradients, which the results have, too: a row of a Jacobian for each. With
-    `create_graph` the gradients can be differentiated. only_inputs: PyTorch's; True alone. `rulegrad.grad` is another function: of a function. Raises GradientError for an input that the
-    outputs do not depend on, unless `allow_unused` asks for None or `materialize_grads` for zeros.
+    `create_graph` the gradients can be differentiated. only_inputs: PyTorch's; True alone. `rulegrad.grad` is another
+    function: of a function. Raises GradientError for an input that the outputs do not depend on, unless `allow_unused`
+    asks for None or `materialize_grads` for zeros.
 
     >>> from rulegrad import Tensor
     >>> x = Tensor([1.0, 3.0], requires_grad=True)

@@ -19,7 +19,7 @@ from rulegrad.config import config
 from rulegrad.errors import IndexRangeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
-from rulegrad.tensor.aliasing import is_same_view
+from rulegrad.tensor.aliasing import is_same_view, mark_copied
 from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import filled
@@ -53,7 +53,8 @@ def get_item(self: Tensor, index: Any) -> Tensor:
 
     Lists, NumPy arrays and tensors are arrays; a mask selects the elements where it is true, which synchronises
     when it is a tensor. An integer in a tensor without axes is read and gives a view, as in PyTorch; where it cannot be
-    read (in a captured or mapped function) the part is a copy. Raises IndexRangeError (a ShapeError and an IndexError).
+    read (in a captured or mapped function) the part cannot be changed in place. Raises IndexRangeError (a ShapeError
+    and an IndexError).
 
     >>> from rulegrad import Tensor
     >>> x = Tensor.arange(6).reshape(2, 3)
@@ -71,7 +72,10 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     if any(map(_is_mask, items)):  # the result has as many elements as are true
         found = _without_masks(self.shape, items)
         return _gathered(self, items) if found is None else _gathered_at_integers(self, found)
-    return _gathered_at_integers(self, items)
+    found = _gathered_at_integers(self, items)
+    if all(isinstance(item, TensorCore) and not item.ndim for item in items if _is_array(item)):
+        mark_copied(found)
+    return found
 
 
 def _is_place(item: Any) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Step = tuple[str, Any, dict[str, Any]]
 
 _REPEATED: Final = "several of its elements are one place in memory, as expand, broadcast_to and unfold leave them"
+_READ: Final = "its place is the value of a tensor, which is not read here: x[index, ...] = value changes the base"
 _LENT: Final = "its memory belongs to an array of another library, which would keep its values"
 
 
@@ -172,6 +173,11 @@ def _follow(tensor: TensorCore, before: TensorCore, base: TensorCore, steps: tup
 def mark_borrowed(tensor: TensorCore) -> None:
     """Mark a tensor in the memory of another library's array."""
     tensor._view = View(None, (), False, _LENT)
+
+
+def mark_copied(tensor: TensorCore) -> None:
+    """Mark what would be a view, if the integer in a tensor that says where it is could be read."""
+    tensor._view = View(None, (), False, _READ)
 
 
 def leave(tensor: TensorCore) -> None:

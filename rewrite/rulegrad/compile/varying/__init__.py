@@ -206,7 +206,7 @@ def _of_other_buffers(uops: Sequence[UOp]) -> list[UOp]:
 
 
 def _templates_of_separate_sizes(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> list[Template]:
-    """The template of most sizes: those of two graphs may agree by chance, so that others have no part in their plan."""
+    """The template of most sizes: those of two graphs may agree by chance, and then their plan is for few others."""
     found: list[Template] = []
     for known in seen:
         with contextlib.suppress(DifferentError):
