@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime import devices
 from rulegrad.runtime.allocator import Allocator
+from rulegrad.runtime.backends import backend
 from rulegrad.runtime.device import Found
 from rulegrad.support.torch_modules import modules_below
 from rulegrad.tensor import generators
@@ -18,8 +19,9 @@ from rulegrad.tensor.device_names import named
 __all__ = [
     "OutOfMemoryError", "current_device", "current_stream", "device_count", "empty_cache", "get_device_capability",
     "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init", "ipc_collect",
-    "is_available", "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all",
-    "max_memory_allocated", "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "set_rng_state", "set_rng_state_all", "synchronize",
+    "is_available", "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "set_rng_state", "set_rng_state_all",
+    "synchronize",
 ]  # fmt: skip
 
 
@@ -222,7 +224,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 def _require(device: Any, operation: str) -> Found:
     """What is known of a CUDA device. Raises DeviceError where there is none of that number."""
     name = _name(device)
-    report = devices.report(devices.backend("cuda"))
+    report = devices.report(backend("cuda"))
     for found in report.discovery.devices:
         if report.name(found) == name:
             return found

@@ -111,6 +111,7 @@ LAYERS |= {
     "AvgPool3d": Layer(lambda nn: nn.AvgPool3d((2, 1, 3), divisor_override=4), (VOLUMES,)),
     "AdaptiveAvgPool1d": Layer(lambda nn: nn.AdaptiveAvgPool1d(3), (STEPS,)),
     "AdaptiveAvgPool3d": Layer(lambda nn: nn.AdaptiveAvgPool3d((2, None, 1)), (VOLUMES,)),
+    "AdaptiveLogSoftmaxWithLoss": Layer(lambda nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [2, 5], 2.0, True), (numbers(5, 4), np.array([0, 2, 8, 4, 1]))),
     "AdaptiveMaxPool1d": Layer(lambda nn: nn.AdaptiveMaxPool1d(2), (STEPS,)),
     "AdaptiveMaxPool2d": Layer(lambda nn: nn.AdaptiveMaxPool2d(3), (IMAGES,)),
     "AdaptiveMaxPool3d": Layer(lambda nn: nn.AdaptiveMaxPool3d(2), (VOLUMES,)),

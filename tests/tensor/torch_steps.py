@@ -69,6 +69,10 @@ _OPTIONS = {
         lambda o, p: o.AdamW(p, 0.1, weight_decay=0.0, maximize=True),
         lambda o, p: o.AdamW(p, 0.1, amsgrad=True, maximize=True),
     ],
+    "Adafactor": [
+        lambda o, p: o.Adafactor(p, 0.1),
+        lambda o, p: o.Adafactor(p, 0.5, -0.5, (1e-5, 0.5), 1.5, 0.1, maximize=True),
+    ],
     "Adamax": [lambda o, p: o.Adamax(p, 0.1), lambda o, p: o.Adamax(p, 0.1, (0.8, 0.9), 1e-3, 0.1, maximize=True)],
     "NAdam": [
         lambda o, p: o.NAdam(p, 0.1),
@@ -99,7 +103,7 @@ _OPTIONS = {
 }
 OPTIMIZERS = {
     **{f"{name}_{k}": Descent(make) for name, makes in _OPTIONS.items() for k, make in enumerate(makes)},
-    **{f"{name}_complex": Descent(makes[-1], "complex128") for name, makes in _OPTIONS.items()},
+    **{f"{n}_complex": Descent(makes[-1], "complex128") for n, makes in _OPTIONS.items() if n != "Adafactor"},
     **{f"{name}_late": Descent(makes[-1], late=True) for name, makes in _OPTIONS.items()},
     "groups": Descent(
         lambda o, p: o.AdamW([{"params": p[:1], "lr": 0.2, "betas": (0.5, 0.9)}, {"params": p[1:], "weight_decay": 0.5}], 0.1)

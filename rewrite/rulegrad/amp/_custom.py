@@ -16,7 +16,7 @@ def custom_fwd(fwd: Method | None = None, *, device_type: str | None = None, cas
     """A decorator for the `forward` of an `autograd.Function`, which `custom_bwd` for its `backward` goes with.
 
     cast_inputs: inside of `autocast`, tensors of floats are cast to this dtype, float64 excepted, and `forward` runs as
-    if outside of it; without it, `forward` runs inside. device_type: for programs of PyTorch; it holds for every device.
+    if outside of it; without it, `forward` runs inside. device_type: for programs of PyTorch; every device is alike.
 
     >>> from rulegrad import Tensor, amp, autograd
     >>> class Doubled(autograd.Function):
@@ -68,7 +68,7 @@ def custom_bwd(bwd: Method | None = None, *, device_type: str | None = None) -> 
     >>> with amp.autocast(dtype="float16"):
     ...     y = Product.apply(x)
     >>> _ = y.float().sum().backward()
-    DType('float16')
+    float16
     """
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

@@ -83,13 +83,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         check_labels(target, "AdaptiveLogSoftmaxWithLoss")
         labels = checked_indices(target, self.n_classes, 0, "AdaptiveLogSoftmaxWithLoss", wraps=False)
-        in_head, own = labels, None
+        in_head, own = labels, input.new_zeros(target.shape)
         for k, (first, last) in enumerate(pairwise(self.cutoffs)):
             is_here = (labels >= first) & (labels < last)
             in_head = is_here.where(self.shortlist_size + k, in_head)
             place = is_here.where(labels - first, 0)
-            part = is_here.where(-self.tail[k](input).cross_entropy(place, reduction="none"), 0.0)
-            own = part if own is None else own + part
+            own = is_here.where(-self.tail[k](input).cross_entropy(place, reduction="none"), own)
         output = own - self.head(input).cross_entropy(in_head, reduction="none")
         return Likelihood(output, -output.mean())
 

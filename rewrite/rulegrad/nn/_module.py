@@ -485,6 +485,9 @@ class Module(Hooked, walking.Walked):
         for path, tensor, kind in walking.tensors(self):
             if kind != "plain" and (recurse or "." not in path):
                 state.empty(tensor, device)
+        for path, empty in self._uninitialized() if waiting else ():
+            if recurse or "." not in path:
+                empty.move(None, None, device)
         return self
 
     def cpu(self) -> Self:

@@ -418,7 +418,7 @@ class Optimizer(Walked):
                 continue
             array = np.asarray(value)
             if array.shape != (wanted := self._state_shape(name, parameter)):
-                raise ShapeError(f"load_state_dict: {name} of parameter {number} is {array.shape}, and not {wanted}")
+                raise ShapeError(f"load_state_dict: {name} of parameter {number} is {array.shape}, and it {wanted}")
             if parameter.dtype.is_complex:
                 array = np.stack([array.real, array.imag], -1)
             buffer = upload_like(parameter, array.astype(_state_dtype(parameter)))

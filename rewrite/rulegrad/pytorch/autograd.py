@@ -267,7 +267,7 @@ def _weighted(roots: Sequence[Any], gradients: Sequence[Any]) -> Any:
             raise ShapeError(f"autograd.grad: an output has the shape {root.shape}; give grad_outputs, or reduce it")
         if gradient is not None and gradient.shape != root.shape:
             raise ShapeError(f"autograd.grad: grad_outputs of shape {gradient.shape} for an output of {root.shape}")
-        part = root.sum() if gradient is None else (root * gradient.detach()).sum()
+        part = root.sum() if gradient is None else (root * gradient.conj()).real.sum()
         total = part if total is None else total + part
     return total
 

@@ -73,12 +73,13 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
 
     if not input.dtype.is_float:
         raise DtypeError(f"poisson: the rates are {input.dtype}; cast them to a float dtype")
-    if generator is None:
-        return Poisson(input, validate_args=False).sample()
-    with fork_rng():  # the distribution draws from the default generator, which goes on as it was
-        set_rng_state(generator.get_state())
-        found: Tensor = Poisson(input, validate_args=False).sample()
-        generator.set_state(get_rng_state())
+    counts = Poisson(input, validate_args=False)
+    with fork_rng(enabled=generator is not None):  # the distribution draws from the default generator
+        if generator is not None:
+            set_rng_state(generator.get_state())
+        found: Tensor = counts.sample()
+        if generator is not None:
+            generator.set_state(get_rng_state())
     return found
 
 

@@ -39,7 +39,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     **{f"{name}.{part}": ("amp",) for name in ("amp", "cpu.amp", "cuda.amp") for part in _AMP.split()},
     **dict.fromkeys(("ao", "ao.nn"), ()),
     **dict.fromkeys(_QUANTIZED.split(), ("pytorch.quantization",)),
-    "autograd": ("pytorch.autograd", "pytorch.anomalies", "pytorch.gradient_modes"),
+    "autograd": ("pytorch.autograd", "pytorch.anomalies", "pytorch.gradient_modes", "pytorch.gradient_checks"),
     "autograd.grad_mode": ("pytorch.gradient_modes",),
     "autograd.anomaly_mode": ("pytorch.anomalies",),
     "autograd.function": ("pytorch.autograd",),

@@ -53,8 +53,8 @@ def get_item(self: Tensor, index: Any) -> Tensor:
 
     Lists, NumPy arrays and tensors are arrays; a mask selects the elements where it is true, which synchronises
     when it is a tensor. An integer in a tensor without axes is read and gives a view, as in PyTorch; where it cannot be
-    read (in a captured or mapped function) the part cannot be changed in place. Raises IndexRangeError (a ShapeError
-    and an IndexError).
+    read the part is a copy: of an argument of a mapped function, and in a captured one, where it cannot be changed in
+    place. Raises IndexRangeError (a ShapeError and an IndexError).
 
     >>> from rulegrad import Tensor
     >>> x = Tensor.arange(6).reshape(2, 3)
@@ -72,10 +72,10 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     if any(map(_is_mask, items)):  # the result has as many elements as are true
         found = _without_masks(self.shape, items)
         return _gathered(self, items) if found is None else _gathered_at_integers(self, found)
-    found = _gathered_at_integers(self, items)
-    if all(isinstance(item, TensorCore) and not item.ndim for item in items if _is_array(item)):
-        mark_copied(found)
-    return found
+    gathered = _gathered_at_integers(self, items)
+    if is_tracing() and all(isinstance(item, TensorCore) and not item.ndim for item in items if _is_array(item)):
+        mark_copied(gathered)
+    return gathered
 
 
 def _is_place(item: Any) -> bool:

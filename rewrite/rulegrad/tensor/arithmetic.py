@@ -320,9 +320,9 @@ def float_power(self: Tensor, exponent: Operand) -> Tensor:
     >>> Tensor([2, 4]).float_power(-1).tolist()
     [0.5, 0.25]
     """
-    power = as_operand(self, exponent, "float_power")
+    power: Any = as_operand(self, exponent, "float_power")
     dtype = complex128 if result_dtype(self, power).is_complex else float64
-    return self.cast(dtype).pow(power.cast(dtype) if isinstance(power, TensorCore) else power)
+    return self.cast(dtype).pow(power if is_weak_scalar(power) else power.cast(dtype))
 
 
 def heaviside(self: Tensor, values: Operand) -> Tensor:

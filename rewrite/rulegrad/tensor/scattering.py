@@ -250,16 +250,16 @@ def _with_corner(self: Tensor, part: Tensor) -> Tensor:
 def _at_slices(
     self: Tensor, op: str, dim: int, index: Indices, source: Operand, name: str, wraps: bool = False
 ) -> Tensor:
-    source = as_operand(self, source, name)
+    values: Any = as_operand(self, source, name)
     if not self.ndim:
-        return _at_slices(self.reshape(1), op, dim, index, source, name, wraps).reshape(())
+        return _at_slices(self.reshape(1), op, dim, index, values, name, wraps).reshape(())
     axis = one_axis(dim, self.ndim, name)
     places = along_axis(line_along(self, index, axis, name, wraps), self.shape, axis)
-    if isinstance(source, TensorCore) and not source.ndim:
-        source = source.expand(places.shape)
-    if isinstance(source, TensorCore) and source.shape != places.shape:
-        raise ShapeError(f"{name}: values of shape {source.shape} where {places.shape} is needed")
-    return scattered(self, op, axis, places, source, name)
+    if not is_weak_scalar(values):
+        values = values if values.ndim else values.expand(places.shape)
+        if values.shape != places.shape:
+            raise ShapeError(f"{name}: values of shape {values.shape} where {places.shape} is needed")
+    return scattered(self, op, axis, places, values, name)
 
 
 def _identity(reduce: str, dtype: DType) -> Any:
