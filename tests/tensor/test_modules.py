@@ -370,7 +370,7 @@ def test_functional(any_device):
     assert F.pad(Tensor([[1, 2, 3]]), (1, 0), mode="reflect").tolist() == [[2, 1, 2, 3]]
     assert F.one_hot(Tensor([1]), 3).tolist() == [[0, 1, 0]]
     assert F.embedding(Tensor([1, 0]), Tensor([[1.0], [2.0]]), padding_idx=-1).tolist() == [[2.0], [1.0]]
-    with pytest.raises(ShapeError, match="not all from 0 to 1"):
+    with pytest.raises(ShapeError, match="one_hot: 2 is out of range"):
         F.one_hot(Tensor([2]), 2).tolist()
     with pytest.raises(ShapeError, match="a pair for each of the last axes"):
         F.pad(x, (1,))
