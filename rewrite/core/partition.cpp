@@ -96,7 +96,7 @@ class LongGraph {
       const bool is_elementwise = elementwise[order_[k]->op];
       if (!is_elementwise && !is_free_[k]) continue;
       for_sources(k, [&](uint32_t s) { depth[k] = std::max(depth[k], depth[s] + is_elementwise); });
-      depth[k] = std::min(depth[k], kDeepestAgain + 1);  // from here on all are kept
+      depth[k] = std::min(depth[k], kDeepestAgain + 1);  // so deep, to the next op that is not elementwise, none is free
       is_free_[k] = is_free_[k] || depth[k] <= kDeepestAgain;
     }
   }

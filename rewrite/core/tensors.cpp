@@ -35,7 +35,7 @@ void connect_tensors(nb::handle core, nb::handle tensor, nb::handle buffer, nb::
   g.base_of_view = offset_of(view, "base"), g.root_of_view = offset_of(view, "root");
   g.steps_of_view = offset_of(view, "steps"), g.detached_of_view = offset_of(view, "detached"), g.obstacle_of_view = offset_of(view, "obstacle");
   g.changes_of_view = offset_of(view, "changes"), g.of_leaf_of_view = offset_of(view, "of_leaf"), g.shape_of_view = offset_of(view, "shape"),
-  g.moved_of_view = offset_of(view, "moved");
+  g.moved_of_view = offset_of(view, "moved"), g.written_of_view = offset_of(view, "written");
   g.name = PyUnicode_InternFromString("_uop");
   g.nothing = PyTuple_New(0);
   g.zero = PyLong_FromLong(0);

@@ -15,7 +15,7 @@ struct Tensors {
   PyObject *name = nullptr, *zero = nullptr, *one = nullptr, *nothing = nullptr, *no_text = nullptr;
   Py_ssize_t history, view, changes, device, tracked, leaf, gradient_of, grad;
   Py_ssize_t buffer_of_point, base_of_view, root_of_view, steps_of_view, detached_of_view, obstacle_of_view, changes_of_view, of_leaf_of_view,
-      shape_of_view, moved_of_view;
+      shape_of_view, moved_of_view, written_of_view;
 };
 
 extern Tensors g_tensors;

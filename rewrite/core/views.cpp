@@ -106,6 +106,7 @@ nb::object view_of(PyObject* t, Ref node, nb::object steps, bool is_detached = f
   put(v, g.of_leaf_of_view, at(base, g.leaf));
   put(v, g.shape_of_view, shape.ptr());
   put(v, g.moved_of_view, Py_None);
+  put(v, g.written_of_view, Py_None);
   const nb::object history = nb::borrow(base == t ? Py_None : at(t, g.history));
   nb::object view = new_tensor(wrap(std::exchange(node.n, nullptr)), history, at(t, g.device), is_detached ? Py_False : at(t, g.tracked));
   put(view.ptr(), g.view, v);

@@ -16,7 +16,7 @@ from rulegrad.capture.tracing import Trace
 from rulegrad.capture.variables import LEAST, Declared, Parameters, Slot, Variable, values_by_name
 from rulegrad.compile.sharding import is_on_mesh
 from rulegrad.compile.varying.explanations import explained
-from rulegrad.compile.varying.formulas import MOST_VARIABLES, Formula, value_of
+from rulegrad.compile.varying.formulas import MOST_VARIABLES, NAMES, Formula, value_of
 from rulegrad.compile.varying.pairs import DifferentError
 from rulegrad.engine import watching
 from rulegrad.errors import CaptureError, RulegradError
@@ -141,7 +141,7 @@ class DynamicFunction(JitFunction[P, R]):
             if by_variable and len(by_variable) <= MOST_VARIABLES:
                 variables = [
                     Variable(name, LEAST, max(_LARGE, 8 * max(pair)))
-                    for name, pair in zip("tuvwxyzs", by_variable, strict=False)
+                    for name, pair in zip(NAMES, by_variable, strict=False)
                 ]
                 fixed: list[Formula] = [by_pair[m, n] if m != n else (((), m),) for m, n in pairs]
                 yield variables, fixed, tuple(n for _, n in by_variable)

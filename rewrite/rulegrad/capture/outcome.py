@@ -74,6 +74,8 @@ class Outcome:
             return Recipe("given", self.number(tensor))
         renew(tensor)
         link = tensor._view
+        if link is not None and link.written is not None:
+            tensor._view = link = None
         if link is not None and link.is_alone():
             release(tensor)
             link = tensor._view

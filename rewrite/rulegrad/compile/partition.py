@@ -30,6 +30,7 @@ _FEWEST: Final = 4  # times that a step recurs
 #: The same of graphs whose schedule is made of those of steps: a model of many layers is not one of them.
 _LONG_SCHEDULE: Final = 3_000
 _FEWEST_SCHEDULED: Final = 64
+_MOST_KNOWN: Final = 1_000
 _OFTEN: Final = 4  # partitioned so often, a long graph gets a plan as a whole
 
 
@@ -52,8 +53,8 @@ def _ops() -> _Ops:
     return found
 
 
-_whole: set[tuple[bytes, int]] = set()  # signatures of long graphs that are computed at once, and the setting
-_seen: Counter[bytes] = Counter()  # signatures of long graphs that were partitioned
+_whole: set[tuple[int, int]] = set()  # hashes of the signatures of long graphs that are computed at once; the setting
+_seen: Counter[int] = Counter()  # the same of graphs that were partitioned
 
 
 def _forget() -> None:
@@ -68,22 +69,24 @@ kernels._also_forget.append(_forget)
 def is_long(key: bytes) -> bool:
     """Whether graphs of this signature may have so many nodes that they are partitioned, as far as it is known."""
     most = config.longest_graph
-    return most > 0 and len(key) >= most // 2 * _core.SIGNATURE_BYTES and (key, most) not in _whole
+    return most > 0 and len(key) >= most // 2 * _core.SIGNATURE_BYTES and (hash(key), most) not in _whole
 
 
 def partition(uops: Sequence[UOp], key: bytes) -> tuple[Sequence[UOp], list[Subgraph]]:
-    """Long graphs of this signature, and the subgraphs they are computed in; none where they are computed at once.
+    """Long graphs without what only gradients need, and the subgraphs they are computed in; none for all at once.
 
     That is so where nothing recurs, and for those that come again and again, as the steps of a training do, if a plan
     of all is soon made.
     """
     most = config.longest_graph
     plain = without_gradients(UOp("SINK", tuple(uops)))
-    _seen[key] += 1
-    is_frequent = _seen[key] > _OFTEN and bool(recurring_subgraphs(plain))
+    if len(_seen) > _MOST_KNOWN:
+        _seen.clear()
+    _seen[hash(key)] += 1
+    is_frequent = _seen[hash(key)] > _OFTEN and bool(recurring_subgraphs(plain))
     found = [] if is_frequent else _core.partition(plain.src, *_ops(), most, _SIZE, _FEWEST)
     if not found:
-        _whole.add((key, most))
+        _whole.add((hash(key), most))
     return plain.src, found
 
 

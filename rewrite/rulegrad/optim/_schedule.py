@@ -68,6 +68,10 @@ class LRScheduler(Walked):
         """
         return [self._rate(base, self.last_epoch, k) for k, base in enumerate(self.base_lrs)]
 
+    def _is_closed(self) -> bool:
+        """Whether rates follow from the epoch alone: not where a subclass says otherwise, perhaps from those before."""
+        return type(self).get_lr is LRScheduler.get_lr
+
     def _rates_at(self, epoch: float) -> list[float]:
         """What `get_lr` gives in an epoch."""
         before, self.last_epoch = self.last_epoch, epoch
@@ -112,7 +116,8 @@ class LRScheduler(Walked):
         """
         self.last_epoch = state_dict["last_epoch"]
         self.base_lrs = list(state_dict.get("base_lrs", self.base_lrs))
-        self._apply()
+        if self._is_closed():  # another one may go on from the rates, which the optimizer's state has
+            self._apply()
 
     def _apply(self) -> None:
         rates = self.get_lr()
@@ -199,6 +204,9 @@ class SequentialLR(LRScheduler):
         self.schedulers, self.milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
 
+    def _is_closed(self) -> bool:
+        return all(schedule._is_closed() for schedule in self.schedulers)
+
     def _now(self, epoch: float) -> tuple[LRScheduler, float]:
         """The schedule of an epoch, and the epoch of its own."""
         place = bisect_right(self.milestones, epoch)
@@ -229,10 +237,25 @@ class ChainedScheduler(LRScheduler):
         self.schedulers = list(schedulers)
         if not self.schedulers or any(s.optimizer is not self.schedulers[0].optimizer for s in self.schedulers):
             raise ConfigError("ChainedScheduler: give at least one schedule, all of one optimizer")
+        self._grown: dict[int, list[float]] = {}  # of schedules that go on from rates before, their factors so far
         super().__init__(optimizer or self.schedulers[0].optimizer)
 
+    def _is_closed(self) -> bool:
+        return all(schedule._is_closed() for schedule in self.schedulers)
+
     def get_lr(self) -> list[float]:
-        every = zip(*(schedule._rates_at(self.last_epoch) for schedule in self.schedulers), strict=True)
-        return [
-            base * math.prod(rate / base for rate in rates) for base, rates in zip(self.base_lrs, every, strict=True)
-        ]
+        rates = [1.0] * len(self.base_lrs)
+        for number, schedule in enumerate(self.schedulers):
+            factors = self._factors_of(schedule, number)
+            rates = [rate * factor for rate, factor in zip(rates, factors, strict=True)]
+        return [base * rate for base, rate in zip(self.base_lrs, rates, strict=True)]
+
+    def _factors_of(self, schedule: LRScheduler, number: int) -> list[float]:
+        """What a schedule multiplies the first rates by; one that goes on from rates before, the rates as they are."""
+        before = self.base_lrs if schedule._is_closed() else self.get_last_lr()
+        rates = schedule._rates_at(self.last_epoch)
+        found = [rate / one if one else 0.0 for rate, one in zip(rates, before, strict=True)]
+        if not schedule._is_closed():
+            known = self._grown.get(number, [1.0] * len(found))
+            found = self._grown[number] = [one * other for one, other in zip(known, found, strict=True)]
+        return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rulegrad import compile as compiling
 from rulegrad.errors import GradientError, ShapeError
 from rulegrad.ir import UOp
+from rulegrad.ir.substitution import substituted
 from rulegrad.tensor.autograd import leaf_gradients
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled, no_grad
@@ -195,8 +196,9 @@ def backward(
     """
     roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
     given = grad_tensors if isinstance(grad_tensors, (list, tuple)) else [grad_tensors] * len(roots)
+    leaves = inputs if inputs is None or isinstance(inputs, TensorCore) else tuple(inputs)
     for root, gradient in zip(roots, given, strict=True):
-        root.backward(gradient, create_graph=create_graph, inputs=inputs)
+        root.backward(gradient, create_graph=create_graph, inputs=leaves)
 
 
 def grad(
@@ -233,9 +235,10 @@ def grad(
         rest = retain_graph, create_graph, only_inputs, allow_unused, False, materialize_grads
         rows = [grad(roots, wanted, row, *rest) for row in _rows(given)]
         return tuple([None if parts[0] is None else Tensor.stack(list(parts)) for parts in zip(*rows, strict=True)])
+    names: dict[UOp, Any] = {}
     with enable_grad():
-        root = _weighted(roots, given)
-        found = _gradients(root, wanted)
+        root = _weighted(roots, given, names)
+        found = [_with_values(part, names if create_graph else {}) for part in _gradients(root, wanted)]
     results = []
     for x, part in zip(wanted, found, strict=True):
         if part is None and materialize_grads:
@@ -253,23 +256,43 @@ def grad(
 
 def _rows(gradients: Sequence[Any]) -> list[list[Any]]:
     """Of batches of gradients each one: None is one of all outputs of one element."""
-    counts = {len(gradient) for gradient in gradients if gradient is not None}
-    if len(counts) != 1 or 0 in counts:
+    extents = {gradient.shape[0] if gradient.ndim else 0 for gradient in gradients if gradient is not None}
+    if len(extents) != 1 or 0 in extents:
         raise ShapeError("autograd.grad: is_grads_batched needs grad_outputs with a first axis of one extent, not 0")
-    return [[None if one is None else one[k] for one in gradients] for k in range(counts.pop())]
+    return [[None if one is None else one[k] for one in gradients] for k in range(extents.pop())]
 
 
-def _weighted(roots: Sequence[Any], gradients: Sequence[Any]) -> Any:
-    """One number whose gradient is that of all roots, each times its own."""
+def _weighted(roots: Sequence[Any], gradients: Sequence[Any], names: dict[UOp, Any]) -> Any:
+    """One number whose gradient is that of all roots, each times its own.
+
+    The roots' gradients are there by names, which are noted: the number has no gradient by them.
+    """
     total = None
     for root, gradient in zip(roots, gradients, strict=True):
         if gradient is None and root.size != 1:
             raise ShapeError(f"autograd.grad: an output has the shape {root.shape}; give grad_outputs, or reduce it")
         if gradient is not None and gradient.shape != root.shape:
             raise ShapeError(f"autograd.grad: grad_outputs of shape {gradient.shape} for an output of {root.shape}")
-        part = root.sum() if gradient is None else (root * gradient.conj()).real.sum()
+        part = root.sum() if gradient is None else (root * _named(gradient, names).conj()).real.sum()
         total = part if total is None else total + part
     return total
+
+
+def _named(gradient: Any, names: dict[UOp, Any]) -> Any:
+    node = own_node(gradient.uop)
+    names[node] = gradient
+    return gradient._new(node, gradient._past(), gradient._device)
+
+
+def _with_values(part: Any, names: Mapping[UOp, Any]) -> Any:
+    """A gradient with the tensors themselves in the places of their names: it can be differentiated by them."""
+    if part is None or not names:
+        return part
+    node = substituted(part.uop, {name: given.uop for name, given in names.items()})
+    past = part._past()
+    for given in names.values():
+        past = join(past, given._past())
+    return _tracked_gradient(part, node, past)
 
 
 def _gradients(root: Any, wanted: Sequence[Any]) -> list[Any]:

@@ -53,8 +53,8 @@ def get_item(self: Tensor, index: Any) -> Tensor:
 
     Lists, NumPy arrays and tensors are arrays; a mask selects the elements where it is true, which synchronises
     when it is a tensor. An integer in a tensor without axes is read and gives a view, as in PyTorch; where it cannot be
-    read the part is a copy: of an argument of a mapped function, and in a captured one, where it cannot be changed in
-    place. Raises IndexRangeError (a ShapeError and an IndexError).
+    read (in a captured or a mapped function) the part is a copy; in a captured one what is written to it goes to this
+    tensor, too. Raises IndexRangeError (a ShapeError and an IndexError).
 
     >>> from rulegrad import Tensor
     >>> x = Tensor.arange(6).reshape(2, 3)
@@ -65,8 +65,9 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     if made is not None:
         return made
     items = index if isinstance(index, tuple) else (index,)
-    if any(map(_is_place, items)):
-        return get_item(self, tuple(int(item) if _is_place(item) else item for item in items))
+    numbers = tuple(int(item) if _is_place(item) else item for item in items)
+    if any(one is not other for one, other in zip(numbers, items)):
+        return get_item(self, numbers)
     if not any(map(_is_array, items)):
         return basic_view(self, index)
     if any(map(_is_mask, items)):  # the result has as many elements as are true
@@ -74,7 +75,7 @@ def get_item(self: Tensor, index: Any) -> Tensor:
         return _gathered(self, items) if found is None else _gathered_at_integers(self, found)
     gathered = _gathered_at_integers(self, items)
     if is_tracing() and all(isinstance(item, TensorCore) and not item.ndim for item in items if _is_array(item)):
-        mark_copied(gathered)
+        mark_copied(gathered, lambda value: set_item(self, index, value))
     return gathered
 
 

@@ -10,7 +10,8 @@ Where nobody else holds the base, a view is a tensor like any other from the nex
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad.compile import put_back
@@ -18,7 +19,7 @@ from rulegrad.errors import AliasError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import GradientPoint, join, own_node
+from rulegrad.tensor.history import GradientPoint, join, leaves_behind, own_node
 
 if TYPE_CHECKING:
     from rulegrad.tensor.core import TensorCore
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
     Step = tuple[str, Any, dict[str, Any]]
 
 _REPEATED: Final = "several of its elements are one place in memory, as expand, broadcast_to and unfold leave them"
-_READ: Final = "its place is the value of a tensor, which is not read here: x[index, ...] = value changes the base"
 _LENT: Final = "its memory belongs to an array of another library, which would keep its values"
 
 
 class View:
     """How a tensor is a part of another."""
 
-    __slots__ = ("base", "changes", "detached", "moved", "obstacle", "of_leaf", "root", "shape", "steps")
+    __slots__ = ("base", "changes", "detached", "moved", "obstacle", "of_leaf", "root", "shape", "steps", "written")
 
     def __init__(
         self,
@@ -57,6 +57,8 @@ class View:
         self.of_leaf = False
         #: The base's when the first movement was made: `unsqueeze_` may have given it another one since.
         self.shape = shape
+        #: Of a copy that stands for a view, see `mark_copied`.
+        self.written: Callable[[TensorCore], None] | None = None
         #: Where views that have this tensor as their base go on, see `move`.
         self.moved: TensorCore | None = None
         if base is not None:
@@ -175,9 +177,11 @@ def mark_borrowed(tensor: TensorCore) -> None:
     tensor._view = View(None, (), False, _LENT)
 
 
-def mark_copied(tensor: TensorCore) -> None:
-    """Mark what would be a view, if the integer in a tensor that says where it is could be read."""
-    tensor._view = View(None, (), False, _READ)
+def mark_copied(tensor: TensorCore, written: Callable[[TensorCore], None]) -> None:
+    """Mark a copy that would be a view, if it could be read where it is: what is written to it is `written`, too."""
+    leave(tensor)
+    tensor._view = View(None, ())
+    tensor._view.written = written
 
 
 def leave(tensor: TensorCore) -> None:
@@ -267,10 +271,10 @@ def check_writable(tensor: TensorCore, name: str) -> None:
 def write(tensor: TensorCore, value: TensorCore) -> None:
     """Let a tensor, and what it is a view of, have the values (of its shape and dtype) from now on.
 
-    What required a gradient still does, as in PyTorch: to what is written over, it is zero.
+    What required a gradient still does, as in PyTorch, also where nothing of it is left: that of leaves is zero then.
     """
     if not tensor.size:
-        return
+        leave(tensor)  # there is nothing of the base to change
     if value._view is not None:
         value = value._same()  # it may be a part of what changes
     renew(tensor)
@@ -278,6 +282,8 @@ def write(tensor: TensorCore, value: TensorCore) -> None:
     if link is not None and link.is_alone():
         release(tensor)
         link = tensor._view
+    if link is not None and link.written is not None:
+        link.written(value)
     if link is None or link.base is None:
         tensor._load(_in_place_of(tensor, value))
         return
@@ -297,7 +303,7 @@ def _whole(base: TensorCore, link: View, value: TensorCore) -> TensorCore:
     """The base with a value at the places of a view."""
     node = put_back(link.graph(link.root), link.root, value.uop)
     if not link.detached:
-        return base._result(node, value) if value.size != base.size else value._result(node)
+        return base._result(node, value) if value.nbytes != base.nbytes else value._result(node)
     if base._requires_grad or value._requires_grad:
         node = UOp("DETACH", (node,))
     whole = base._new(node, join(base._past(), value._past()), base._device or value._device)
@@ -312,12 +318,20 @@ def _in_place_of(tensor: TensorCore, value: TensorCore) -> TensorCore:
 
 
 def _without_gradient(tensor: TensorCore, value: TensorCore) -> TensorCore:
-    """`value` in the place of all of `tensor`, which depended on leaves: their gradients are zero, and not missing."""
-    before = _taken_over(tensor)
+    """`value` in the place of all of `tensor`: the gradients of leaves behind it are zero, and not missing."""
+    if any(
+        node.toposort("BATCHED") for node in (tensor._uop, value._uop)
+    ):  # a mapped function is differentiated by rules
+        return value
+    leaves = [weakref.ref(leaf) for leaf in leaves_behind(tensor._uop)]
+
+    def zeros(_: Any, gradient: Any) -> list[tuple[Any, Any]]:
+        found = (leaf for leaf in (reference() for reference in leaves) if leaf is not None)
+        return [(leaf, gradient.zeros(leaf.shape, dtype=leaf.dtype, device=leaf._device or None)) for leaf in found]
+
     node = own_node(value.uop)
-    history = join(before._past(), value._past())
-    point = GradientPoint(node, history, pullback=lambda _, gradient: [(before, gradient.zeros_like())])
-    result = value._new(node, join(history, point), value._device or tensor._device)
+    result = value._new(node, None, value._device or tensor._device)
+    result._history = join(value._past(), GradientPoint(node, value._past(), pullback=zeros, leaves=leaves))
     result._requires_grad = True
     return result
 

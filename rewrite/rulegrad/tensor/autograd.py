@@ -19,7 +19,15 @@ from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore, in_same_parts
 from rulegrad.tensor.gradient_mode import no_grad
-from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, gradient_points, join
+from rulegrad.tensor.history import (
+    BackwardCall,
+    GradientPoint,
+    History,
+    argument_numbers,
+    gradient_points,
+    join,
+    points_below,
+)
 from rulegrad.tensor.operands import as_operand
 
 if TYPE_CHECKING:
@@ -61,7 +69,7 @@ def backward(
     call = BackwardCall(self, [leaf for leaf, _, _ in found])
     for leaf, uop, behind in found:
         new = self._new(uop, behind, self._device)
-        new._requires_grad = create_graph
+        new._requires_grad = create_graph and bool(points_below(uop))
         before, calls = leaf.grad, [call]
         if before is not None:
             calls = [*(before._gradient_of if before._uop.op != "BUFFER" else ()), call]

@@ -51,7 +51,7 @@ class GradientPoint:
     the host has no graph: `pullback` makes gradients of its operands, as tensors, out of its value and its gradient.
     """
 
-    __slots__ = ("__weakref__", "buffer", "leaf", "number", "pullback", "source", "source_history", "uop")
+    __slots__ = ("__weakref__", "buffer", "leaf", "leaves", "number", "pullback", "source", "source_history", "uop")
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class GradientPoint:
         source: UOp | None = None,
         source_history: History = None,
         pullback: Pullback | None = None,
+        leaves: Sequence[weakref.ref[TensorCore]] | None = None,
     ) -> None:
         self.uop = uop
         self.buffer = buffer
@@ -69,6 +70,8 @@ class GradientPoint:
         self.source = source
         self.source_history = source_history
         self.pullback = pullback
+        #: Of a value that was overwritten: the leaves behind what was there before.
+        self.leaves = leaves
         # Later points depend on earlier ones only, so this is an order in which to walk back.
         self.number = next(_numbers)
         _points[uop] = self
@@ -109,6 +112,25 @@ def points_below(graph: UOp) -> list[GradientPoint]:
         if point is not None and (point.goes_on or (leaf is not None and leaf._requires_grad)):
             found[point] = None
     return list(found)
+
+
+def leaves_behind(graph: UOp) -> list[TensorCore]:
+    """The leaves with gradients that a graph was built on, also by way of results that were realized."""
+    found: dict[int, TensorCore] = {}
+    seen: set[GradientPoint] = set()
+    waiting = points_below(graph)
+    while waiting:
+        point = waiting.pop()
+        if point in seen:
+            continue
+        seen.add(point)
+        known = point.leaves or ([] if point.leaf is None else [point.leaf])
+        found.update((id(leaf), leaf) for leaf in (reference() for reference in known) if leaf is not None)
+        if point.source is not None:
+            waiting.extend(points_below(point.source))
+        elif point.pullback is not None and point.leaves is None:
+            waiting.extend(gradient_points(point.buffer))
+    return list(found.values())
 
 
 class BackwardCall:

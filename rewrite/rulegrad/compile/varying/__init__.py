@@ -34,7 +34,7 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.support.locations import user_line
 
-from .formulas import NoFormulaError
+from .formulas import NAMES, NoFormulaError
 from .pairs import DifferentError
 from .plans import General, general_plan
 from .templates import Match, Template, generalised, key_of, matched
@@ -211,7 +211,7 @@ def _templates_of_separate_sizes(seen: Sequence[list[UOp]], uops: Sequence[UOp])
     for known in seen:
         with contextlib.suppress(DifferentError):
             found.append(generalised(known, uops, separate=True))
-    return sorted(found, key=lambda one: -len(one.examples))[:1]
+    return sorted((one for one in found if one.examples), key=lambda one: -len(one.examples))[:1]
 
 
 def _templates(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> Iterator[Template]:
@@ -267,7 +267,7 @@ def _refused(error: Exception) -> None:
 def _tell(general: General) -> None:
     if config.debug >= 1:
         bounds = "".join(
-            f", {name} in [{least}, {most}]" for name, (least, most) in zip("tuvwxyzs", general.bounds, strict=False)
+            f", {name} in [{least}, {most}]" for name, (least, most) in zip(NAMES, general.bounds, strict=False)
         )
         count = len(general.launches)
         kernels = "1 kernel" if count == 1 else f"{count} kernels"

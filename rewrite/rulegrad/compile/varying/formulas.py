@@ -37,6 +37,7 @@ GENERIC: Final = (
     ),
 )  # fmt: skip
 MOST_VARIABLES: Final = len(GENERIC[0])
+NAMES: Final = "tuvwxyzs"  # of variables
 
 
 class NoFormulaError(Exception):

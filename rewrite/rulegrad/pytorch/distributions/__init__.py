@@ -1,6 +1,7 @@
 """`torch.distributions`: distributions, with samples, densities and entropies as tensors.
 
-Values are not compared with what a distribution can have, since nobody waits for them: `validate_args` changes nothing.
+Values are not compared with what a distribution can have, since nobody waits for them; parameters are where
+`validate_args=True` asks for it.
 """
 
 from rulegrad.pytorch.distributions import _kl_moments as _kl_moments  # which registers its formulas

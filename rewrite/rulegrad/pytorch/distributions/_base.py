@@ -26,14 +26,14 @@ def _validating(cls: type[Any], made: Callable[..., None]) -> Callable[..., None
     """The constructor of a class, which compares parameters where `validate_args=True` asks for it."""
 
     names = list(signature(made).parameters)
-    place = names.index("validate_args") - 1 if "validate_args" in names else len(names)
+    place = names.index("validate_args") - 1 if "validate_args" in names else math.inf
 
     @wraps(made)
     def constructed(self: Any, *arguments: Any, **options: Any) -> None:
         made(self, *arguments, **options)
-        is_asked_for = arguments[place] if place < len(arguments) else options.get("validate_args")
-        if is_asked_for and type(self) is cls:
-            self._validate_args = True
+        is_asked_for = arguments[int(place)] if place < len(arguments) else options.get("validate_args")
+        self._validate_args |= bool(is_asked_for)
+        if self._validate_args and cls is next(one for one in type(self).__mro__ if "__init__" in vars(one)):
             self._require_valid()
 
     return constructed
