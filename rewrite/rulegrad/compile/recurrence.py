@@ -54,16 +54,19 @@ class _Joined:
     def add(self, subgraph: Subgraph) -> None:
         reads, outputs, _ = subgraph
         before = UOp("SINK", tuple(outputs))
-        named = substituted(before, {node: _parameter(node, self._numbers[node]) for node in reads})
+        named = substituted(
+            before,
+            {node: UOp("PARAM", (), node.dtype, slot=self._numbers[node], shape=node.shape) for node in reads},
+        )
         given = named.toposort("PARAM")
-        graph = substituted(named, {node: _parameter(node, slot) for slot, node in enumerate(given)})
+        graph = substituted(named, {node: node.replace(slot=slot) for slot, node in enumerate(given)})
         part = self._last = self._schedule_of(graph, len(given), before)
         first = self._inputs + len(self._made)
-        numbers = [node.attrs["slot"] for node in given] + [first + k for k in range(len(part.made))]
+        places = [node.attrs["slot"] for node in given] + [first + k for k in range(len(part.made))]
         self._made.extend(part.made)
         for step in part.steps:
-            self._steps.append(step._replace(buffers=tuple([numbers[buffer] for buffer in step.buffers])))
-        self._numbers.update((node, numbers[number]) for node, number in zip(outputs, part.outputs, strict=True))
+            self._steps.append(step._replace(buffers=tuple([places[buffer] for buffer in step.buffers])))
+        self._numbers.update((node, places[number]) for node, number in zip(outputs, part.outputs, strict=True))
 
     def _schedule_of(self, graph: UOp, inputs: int, before: UOp) -> Schedule:
         """Of a subgraph in which parameters are in the places of what earlier ones have computed."""
@@ -77,10 +80,6 @@ class _Joined:
         return self._last._replace(
             inputs=self._inputs, made=tuple(self._made), steps=tuple(self._steps), outputs=outputs
         )
-
-
-def _parameter(node: UOp, slot: int) -> UOp:
-    return UOp("PARAM", (), node.dtype, slot=slot, shape=node.shape)
 
 
 def _lines_of(graph: UOp, before: UOp, lines: Lines) -> Lines:
