@@ -79,7 +79,9 @@ def partition(uops: Sequence[UOp], key: bytes) -> tuple[Sequence[UOp], list[Subg
     of all is soon made.
     """
     most = config.longest_graph
-    plain = without_gradients(UOp("SINK", tuple(uops)))
+    graph = UOp("SINK", tuple(uops))
+    plain, pairs = without_gradients(graph, graph.toposort() if source_lines.recording() else ())
+    source_lines.carry_nodes(pairs)
     if len(_seen) > _MOST_KNOWN:
         _seen.clear()
     _seen[hash(key)] += 1
@@ -95,16 +97,14 @@ def recurring_subgraphs(graph: UOp) -> list[Subgraph]:
     return _core.partition(graph.src, *_ops(), _LONG_SCHEDULE, _SIZE, _FEWEST_SCHEDULED)
 
 
-def without_gradients(graph: UOp) -> UOp:
-    """The graph without what only gradients need.
+def without_gradients(graph: UOp, nodes: Sequence[UOp]) -> tuple[UOp, list[tuple[UOp, UOp]]]:
+    """The graph without what only gradients need, and what became of nodes: pairs (after, before).
 
-    Of weights that a step shares there may be a chain of such nodes, longer with each step, and no two subgraphs would
-    be alike.
+    Of weights that a step shares there may be a chain of what only gradients need, longer with each step, and no two
+    subgraphs would be alike.
     """
-    plain = engine.rewrite(graph, "forget_gradients")
-    if source_lines.recording():
-        source_lines.carry(graph, plain)
-    return plain
+    plain, info = engine.run(graph, "forget_gradients", follow=nodes)
+    return plain, [(new, old) for old, new in zip(nodes, info["followed"], strict=True) if new is not None]
 
 
 def realize_subgraphs(

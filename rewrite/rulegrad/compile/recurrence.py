@@ -30,11 +30,12 @@ def scheduled_by_steps(
     """
     if not recurring_subgraphs(graph):
         return None
-    plain = without_gradients(graph)
+    plain, pairs = without_gradients(graph, list(lines))
     found = recurring_subgraphs(plain)
     if not found:
         return None
-    whole = _Joined(inputs, _lines_of(plain, graph, lines), scheduled)
+    # of several nodes that became one the first counts
+    whole = _Joined(inputs, {new: lines[old] for new, old in reversed(pairs)}, scheduled)
     for subgraph in found:
         whole.add(subgraph)
     return whole.schedule(plain.src)
@@ -83,7 +84,7 @@ class _Joined:
 
 
 def _lines_of(graph: UOp, before: UOp, lines: Lines) -> Lines:
-    """The lines of a graph, from those of the graph before, of which it is a part or differs as in `changed_nodes`."""
+    """The lines of a graph in which parameters are in the places of some nodes, from those of the graph before."""
     if not lines:
         return {}
     changed = {after: lines[node] for after, node in changed_nodes(before, graph) if node in lines}

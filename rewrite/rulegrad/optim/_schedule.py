@@ -177,7 +177,16 @@ class MultiplicativeLR(LambdaLR):
         return base * math.prod(float(self._lambdas[k](j)) for j in range(1, int(epoch) + 1))
 
 
-class SequentialLR(LRScheduler):
+class _OfSchedules(LRScheduler):
+    """Base of schedules that are made of others."""
+
+    schedulers: list[LRScheduler]
+
+    def _is_closed(self) -> bool:
+        return all(schedule._is_closed() for schedule in self.schedulers)
+
+
+class SequentialLR(_OfSchedules):
     """Schedules one after the other: the next one begins, at its own epoch 0, at each of the milestones.
 
     Raises ConfigError where the numbers of schedules and milestones do not fit.
@@ -204,9 +213,6 @@ class SequentialLR(LRScheduler):
         self.schedulers, self.milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
 
-    def _is_closed(self) -> bool:
-        return all(schedule._is_closed() for schedule in self.schedulers)
-
     def _now(self, epoch: float) -> tuple[LRScheduler, float]:
         """The schedule of an epoch, and the epoch of its own."""
         place = bisect_right(self.milestones, epoch)
@@ -221,7 +227,7 @@ class SequentialLR(LRScheduler):
         schedule._set(group, base, own, k)
 
 
-class ChainedScheduler(LRScheduler):
+class ChainedScheduler(_OfSchedules):
     """Schedules at the same time: their factors of the first rate are multiplied.
 
     >>> from rulegrad import optim
@@ -239,9 +245,6 @@ class ChainedScheduler(LRScheduler):
             raise ConfigError("ChainedScheduler: give at least one schedule, all of one optimizer")
         self._grown: dict[int, list[float]] = {}  # of schedules that go on from rates before, their factors so far
         super().__init__(optimizer or self.schedulers[0].optimizer)
-
-    def _is_closed(self) -> bool:
-        return all(schedule._is_closed() for schedule in self.schedulers)
 
     def get_lr(self) -> list[float]:
         rates = [1.0] * len(self.base_lrs)

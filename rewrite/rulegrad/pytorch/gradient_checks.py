@@ -86,9 +86,8 @@ def gradgradcheck(
     def gradients(*arguments: Any) -> tuple[Any, ...]:
         points = arguments[: len(given)]
         wanted = [x for x in points if isinstance(x, Tensor) and x.requires_grad]
-        results = _differentiable(func(*points))
-        total = _weighted(results, arguments[len(given) :])
-        return grad(total, wanted, create_graph=True, materialize_grads=True, allow_unused=True)
+        results, ways = _differentiable(func(*points)), arguments[len(given) :]
+        return grad(results, wanted, ways, create_graph=True, materialize_grads=True, allow_unused=True)
 
     return gradcheck(
         gradients, (*given, *weights), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, **others
@@ -103,12 +102,6 @@ def _differentiable(outputs: Any) -> list[Tensor]:
     return [y for y in _several(outputs) if isinstance(y, Tensor) and y.dtype.is_inexact]
 
 
-def _weighted(outputs: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
-    """One number whose gradient by each result is its weight, through which gradients flow too."""
-    products = [(weight.conj() * y).real.sum() for y, weight in zip(outputs, weights, strict=True)]
-    return sum(products[1:], products[0])
-
-
 def _rows(output: Tensor, x: Tensor) -> NDArray[Any]:
     """The gradients of the parts of each element of a result, as rows of the parts of the gradient by `x`."""
     rows = []
@@ -116,8 +109,8 @@ def _rows(output: Tensor, x: Tensor) -> NDArray[Any]:
         for unit in (1, 1j) if output.dtype.is_complex else (1,):
             way = np.zeros(output.numel(), output.dtype.numpy)
             way[number] = unit
-            total = _weighted([output], [Tensor(way.reshape(output.shape), device=output.device)])
-            (row,) = grad(total, x, materialize_grads=True, allow_unused=True)
+            given = Tensor(way.reshape(output.shape), device=output.device)
+            (row,) = grad(output, x, given, materialize_grads=True, allow_unused=True)
             rows.append(_parts(row.numpy()))
     return np.array(rows).reshape(len(rows), -1)
 

@@ -7,7 +7,7 @@ neither their identity nor what is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from rulegrad.config import config
@@ -17,7 +17,6 @@ from rulegrad.runtime import profile
 from rulegrad.support.locations import Stack, shown, user_location, user_stack
 
 _MOST: Final = 100_000
-_FOR_GRADIENTS: Final = ("ARGUMENT", "CUSTOM", "DETACH")  # their values are those of their first sources
 
 _stacks: dict[int, Stack] = {}
 _gradient_rules: dict[int, str] = {}  # the rule that made a node of the backward pass
@@ -72,8 +71,13 @@ def note_gradients(firings: Sequence[tuple[str, str, UOp, UOp, Sequence[UOp]]], 
 
 
 def carry(old: UOp, new: UOp) -> None:
-    """Remember for a graph the lines of the graph before, see `changed_nodes`."""
-    for after, before in changed_nodes(old, new):
+    """Remember for a graph, in which leaves are in the places of some nodes, the lines of the graph before."""
+    carry_nodes(changed_nodes(old, new))
+
+
+def carry_nodes(pairs: Iterable[tuple[UOp, UOp]]) -> None:
+    """Remember for nodes the lines of what they were before: pairs (after, before), of which the first counts."""
+    for after, before in pairs:
         if before.key in _stacks:
             _stacks.setdefault(after.key, _stacks[before.key])
         if before.key in _gradient_rules:
@@ -81,16 +85,11 @@ def carry(old: UOp, new: UOp) -> None:
 
 
 def changed_nodes(old: UOp, new: UOp) -> Iterator[tuple[UOp, UOp]]:
-    """The nodes of a graph that are others than before, each with the one that it was.
-
-    The graph differs in leaves that are in the places of some nodes, or it is without what only gradients need.
-    """
+    """The nodes of a graph in which leaves are in the places of some nodes, each above them with what it was before."""
     seen: set[UOp] = set()
     waiting = [(old, new)]
     while waiting:
         before, after = waiting.pop()
-        while before.op in _FOR_GRADIENTS and after.op != before.op:
-            before = before.src[0]
         if before == after or after in seen or before.op != after.op or len(before.src) != len(after.src):
             continue
         seen.add(after)

@@ -70,7 +70,7 @@ def sizes_of(pairs: Sequence[NodePair], steps: bool, rounded: bool) -> Sizes:
     windows = windows if rounded else {}
     varying = _varying(pairs)
     varying = sorted(varying, key=lambda pair: abs(pair[1] - pair[0])) if steps else [*varying, *windows]
-    together, of_buffers = connected(pairs), {pair for a, b in pairs if a.op == "BUFFER" for pair in differing(a, b)}
+    together, of_buffers = connected(pairs), set(sizes_of_buffers(pairs))
     _require_few([pair for pair in varying if pair in of_buffers], steps)
     found = explained(varying, steps, together, windows)
     if len(found.variables) > MOST_VARIABLES and not rounded:
