@@ -10,6 +10,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, vmap
+from rulegrad.errors import ShapeError
 from rulegrad.tensor import order_statistics
 from rulegrad.tensor.order_statistics import Chosen, in_order
 
@@ -133,3 +134,10 @@ def test_all_bits_are_one_kernel() -> None:
         x.kthvalue(300, 1).values.realize()
     names = [kernel.name for kernel in profile.kernels]
     assert len(names) > 32 and len(set(names)) < 8
+
+
+def test_of_nothing() -> None:
+    assert Tensor.ones(3, 2).quantile([], axis=0).shape == (0, 2)
+    assert Tensor.ones(0, 2).median(dim=1).values.shape == (0,)
+    with pytest.raises(ShapeError, match="median: there are no elements along"):
+        Tensor.ones(0, 2).median(dim=0)

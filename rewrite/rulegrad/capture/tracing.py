@@ -108,6 +108,8 @@ class Trace:
         self.calls: list[Callable[[], Any]] = []
         self.called: list[list[TensorCore]] = []
         self.trees: list[Any] = []  # what these calls gave
+        self.adopted: dict[int, Any] = {}  # tensors of state that were made here, as if they had been there before
+        self.adopters: dict[int, Any] = {}  # the objects whose state they are
         self.constants: set[int] = set()  # numbers of buffers that were made inside, of values on the host
         self._held: list[Any] = []
         self.before: dict[int, _Before] = {}
@@ -284,6 +286,14 @@ class Trace:
         self.calls.append(make)
         self.called.append(tensors)
         return rebuild([type(t)._new(b.uop, b, b.device) for t, b in zip(tensors, stand_ins, strict=True)])
+
+    def adopt(self, owner: Any, make: Callable[[], Any]) -> Any:
+        """A tensor of state, made as if before the trace."""
+        with capturing.suspended():
+            tensor = make()
+        self.adopters[id(owner)] = owner
+        self.adopted[id(tensor)] = tensor
+        return tensor
 
     def _made(self, make: Callable[[], Any]) -> Any:
         return make() if self._like is None else self._like.trees[len(self.calls)]

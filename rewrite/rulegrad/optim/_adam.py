@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-import numpy as np
-
 from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.optim._formulas import Numbers, with_decay
 from rulegrad.optim._optimizer import Optimizer, Parameters
@@ -52,10 +50,7 @@ class Adam(Optimizer):
         steps = self._count(shared, group)
         for name in ("1", "2"):
             # 1 - beta**steps. In this form it has all its digits for beta near 1.
-            correction = shared.get("correction" + name)
-            if correction is None:
-                correction = Tensor(np.zeros((), self._dtype(group)), device=group["params"][0].device)
-                shared["correction" + name] = correction
+            correction = self._shared(shared, "correction" + name, 0.0, group)
             correction.assign(-(steps * numbers["log" + name]).expm1())
 
     def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:

@@ -275,10 +275,8 @@ class ASGD(Optimizer):
     def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
         """A step has the rate and the share that the one before has left for it."""
         steps = self._count(shared, group)
-        first = {"eta": np.float32(group["lr"]), "mu": 1.0}
-        for name in (name for name in first if name not in shared):
-            shared[name] = Tensor(np.array(first[name], self._dtype(group)), device=group["params"][0].device)
-            self._remember(shared[name])
+        self._shared(shared, "eta", float(np.float32(group["lr"])), group)
+        self._shared(shared, "mu", 1.0, group)
         rate = numbers["lr"] / (numbers["lambd"] * numbers["lr"] * steps + 1.0) ** numbers["alpha"]
         share = 1.0 / (steps - numbers["t0"]).maximum(1.0)
         for name, now, after in (("rate", "eta", rate), ("share", "mu", share)):

@@ -90,10 +90,14 @@ class Formulas:
         known = _graphs.known(key, tensors)
         if known is not None:
             return known
-        # A user's formula may do more than compute, and what lies in parts on a mesh is assigned as it lies.
-        if not type(self.optimizer).__module__.startswith(f"{__package__}.") or any(map(parts_of, tensors)):
+        # What lies in parts on a mesh is assigned as it lies.
+        if not self.optimizer._is_ours() or any(map(parts_of, tensors)):
             return None
-        return _graphs.of(key, tensors, function)
+        self.optimizer._on_placeholders = True
+        try:
+            return _graphs.of(key, tensors, function)
+        finally:
+            self.optimizer._on_placeholders = False
 
 
 def _assign(tensors: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:

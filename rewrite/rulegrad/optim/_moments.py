@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from rulegrad.optim._adam import Adam
 from rulegrad.optim._formulas import Numbers
 from rulegrad.optim._optimizer import Optimizer, Parameters
@@ -126,10 +124,8 @@ class NAdam(Adam):
 
     def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
         super()._begin_step(shared, numbers, group)
-        if "mu_product" not in shared:
-            shared["mu_product"] = Tensor(np.ones((), self._dtype(group)), device=group["params"][0].device)
-            self._remember(shared["mu_product"])
-        shared["mu_product"].assign(shared["mu_product"] * _momentum(shared["step"], numbers))
+        product = self._shared(shared, "mu_product", 1.0, group)
+        product.assign(product * _momentum(shared["step"], numbers))
 
     def _direction(
         self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from rulegrad.nn.parameter import Parameter
 from rulegrad.optim._formulas import Formulas, Numbers, joined
 from rulegrad.optim._state import State
 from rulegrad.tensor import updates
-from rulegrad.tensor.capturing import each_call, noticed
+from rulegrad.tensor.capturing import each_call, initial_state, noticed
 from rulegrad.tensor.gradient_mode import enable_grad, no_grad
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.storage import filled_like, upload_like
@@ -89,6 +89,7 @@ class Optimizer(Walked):
         self._cohorts: list[list[_Cohort]] = []
         self._uploaded: list[_Uploaded | None] = []
         self._before: dict[int, tuple[Tensor, Tensor]] | None = None  # in a step that may be left out
+        self._on_placeholders = False  # whether a formula is built on placeholders; the state that it makes is dropped
         self._options_before: tuple[list[tuple[Any, ...]], list[Any]] | None = None
         self.defaults = dict(defaults)
         for group in groups:
@@ -319,8 +320,12 @@ class Optimizer(Walked):
         """A tensor of the state, in memory from the start; of float32 for small floats."""
         state = self.state.setdefault(number, {})
         if name not in state:
-            buffer = filled_like(parameter, value, _state_dtype(parameter))
-            state[name] = Tensor._new(buffer.uop, buffer, buffer.device)
+
+            def made() -> Tensor:
+                buffer = filled_like(parameter, value, _state_dtype(parameter))
+                return Tensor._new(buffer.uop, buffer, buffer.device)
+
+            state[name] = self._initial(made)
         self._remember(state[name])
         return state[name]
 
@@ -345,10 +350,27 @@ class Optimizer(Walked):
 
     def _count(self, shared: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
         """The number of this step, from 1."""
-        if "step" not in shared:
-            shared["step"] = Tensor(np.zeros((), self._dtype(group)), device=group["params"][0].device)
-            self._remember(shared["step"])
-        return shared["step"].assign(shared["step"] + 1.0)
+        steps = self._shared(shared, "step", 0.0, group)
+        return steps.assign(steps + 1.0)
+
+    def _shared(self, shared: dict[str, Tensor], name: str, value: float, group: dict[str, Any]) -> Tensor:
+        """A number of the state that parameters have in common, with the value that it has before the first step."""
+        if name not in shared:
+            values, device = np.array(value, self._dtype(group)), group["params"][0].device
+            shared[name] = self._initial(lambda: Tensor(values, device=device))
+            self._remember(shared[name])
+        return shared[name]
+
+    def _initial(self, make: Callable[[], Tensor]) -> Tensor:
+        """A tensor of the state. Only our own formulas are known to do the same where it is there already."""
+        if self._on_placeholders or not self._is_ours():
+            return make()
+        return initial_state(self, make)
+
+    @classmethod
+    def _is_ours(cls) -> bool:
+        """Whether the formulas are the package's: a user's may do more than compute."""
+        return cls.__module__.startswith(f"{__package__}.")
 
     def state_dict(self) -> dict[str, Any]:
         """The state by parameter number, and the options of the groups, in PyTorch's form.
@@ -447,7 +469,7 @@ class Optimizer(Walked):
     # ---- what a subclass says ----
 
     def _check(self, group: dict[str, Any]) -> None:
-        is_others = not type(self).__module__.startswith(f"{__package__}.")  # which may find a number themselves
+        is_others = not self._is_ours()  # which may find a number themselves
         for name in (
             "lr",
             "momentum",

@@ -38,6 +38,10 @@ class Trace(Protocol):
         """The tensors of `make()` as inputs that are made anew before each replay."""
         ...
 
+    def adopt(self, owner: Any, make: Callable[[], T]) -> T:
+        """The tensor of `make()`, as if it had been a part of `owner` before the trace began."""
+        ...
+
     def uploaded(self, number: int) -> None:
         """The buffer of this number was made of values on the host, which are constants of the trace."""
         ...
@@ -118,6 +122,16 @@ def each_call(make: Callable[[], T]) -> T:
         return make()
     made: T = trace.each_call(make)
     return made
+
+
+def initial_state(owner: Any, make: Callable[[], T]) -> T:
+    """`make()`: a tensor with the value that a part of the state of `owner` has at the start.
+
+    A captured function that makes it in its first call is kept as if the tensor had been there before the call. So
+    `owner` has to do the same, whether it makes its state or has it.
+    """
+    trace = current.trace
+    return make() if trace is None else trace.adopt(owner, make)
 
 
 def noticed(owner: Any, name: str, value: Any) -> None:

@@ -75,6 +75,7 @@ def middle(x: Tensor, dim: int | None, keepdim: bool, skips_nan: bool) -> Any:
     if not several_axes(dim, x.ndim, "median"):
         return only(x, x.argmax())
     axis = one_axis(dim, x.ndim, "median")
+    need_elements(x, (axis,), "median")
     places = _middle_places(x, axis, skips_nan, target_of(x))
     return Selected(values_at(x, places, dim, keepdim), places if keepdim else places.squeeze(axis))
 
@@ -135,12 +136,14 @@ def quantile_along(
     if interpolation not in get_args(Interpolation):
         raise ConfigError(f"{name}: interpolation={interpolation!r}; use one of {', '.join(get_args(Interpolation))}")
     numbers = x if x.dtype.is_inexact else x.cast(float64)
-    results = list(_quantiles(numbers, [float(share) for share in shares], k, interpolation, skips_nan, target_of(x)))
+    results = list(
+        _quantiles(numbers, [float(share) for share in shares or [0.0]], k, interpolation, skips_nan, target_of(x))
+    )
     if not keepdims:
         results = [part.squeeze(k) for part in results]
     elif axis is None or not self.ndim:
         results = [part.reshape((1,) * self.ndim) for part in results]
-    return results[0].stack(*results[1:]) if several else results[0]
+    return results[0].stack(*results[1:])[: len(shares)] if several else results[0]
 
 
 @built_once
