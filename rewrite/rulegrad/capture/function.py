@@ -30,6 +30,7 @@ from rulegrad.tensor.aliasing import release
 from rulegrad.tensor.attention import chosen_attention
 from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.gradient_mode import gradients_enabled
+from rulegrad.tensor.core import pending_leaves
 from rulegrad.tensor.history import point_of
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
@@ -162,6 +163,8 @@ class JitFunction(Generic[P, R]):
         for _, tensor in walk.tensors:
             if tensor._view is not None and tensor._view.is_alone():
                 release(tensor)  # a view of nobody else's is state of its own
+        # Weights of a new model, in one computation: the trace would meet and compute them one by one.
+        realize_all([tensor for _, tensor in walk.tensors if id(tensor) in pending_leaves])
         trace = Trace(tensors)
         with trace:
             box = [self._function(*args, **kwargs)]

@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 from rulegrad.support.diskcache import DiskCache
+from rulegrad.support.garbage import uncollected
 
 #: What is kept on disk of rule files, by kind and the key of their text.
 cache = DiskCache("rules.sqlite")
@@ -34,7 +35,8 @@ def from_bytes(data: bytes) -> Any:
     >>> from_bytes(to_bytes({"steps": ("a", "b"), "dtypes": {"int8"}, "rows": None}))
     {'steps': ('a', 'b'), 'dtypes': {'int8'}, 'rows': None}
     """
-    return _unpacked(json.loads(data))
+    with uncollected():
+        return _unpacked(json.loads(data))
 
 
 def _packed(value: Any) -> Any:
