@@ -29,8 +29,8 @@ from rulegrad.tensor import capturing
 from rulegrad.tensor.aliasing import release
 from rulegrad.tensor.attention import chosen_attention
 from rulegrad.tensor.autocasting import autocast_dtype
-from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.core import pending_leaves
+from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.history import point_of
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
