@@ -12,7 +12,7 @@ from rulegrad.ir.substitution import substituted
 from rulegrad.tensor.autograd import leaf_gradients
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled, no_grad
-from rulegrad.tensor.history import GradientPoint, History, join, own_node
+from rulegrad.tensor.history import GradientPoint, History, constant_node, join, own_node
 from rulegrad.tensor.inplace import become
 from rulegrad.tensor.tensor import Tensor
 
@@ -238,7 +238,7 @@ def grad(
     names: dict[UOp, Any] = {}
     with enable_grad():
         root = _weighted(roots, given, names)
-        found = [_with_values(part, names if create_graph else {}) for part in _gradients(root, wanted)]
+        found = [_with_values(part, names if create_graph else {}) for part in _gradients(root, wanted, create_graph)]
     results = []
     for x, part in zip(wanted, found, strict=True):
         if part is None and materialize_grads:
@@ -248,8 +248,8 @@ def grad(
                 "autograd.grad: an input is not among what the outputs were computed from; give allow_unused=True, or "
                 "an input that they were computed from itself (a reshaped or realized copy is another tensor)"
             )
-        if part is not None:
-            part._requires_grad = bool(create_graph and part._requires_grad)
+        if part is not None and not create_graph:
+            part = part._new(constant_node(part._uop), part._past(), part._device)
         results.append(part)
     return tuple(results)
 
@@ -295,7 +295,7 @@ def _with_values(part: Any, names: Mapping[UOp, Any]) -> Any:
     return _tracked_gradient(part, node, past)
 
 
-def _gradients(root: Any, wanted: Sequence[Any]) -> list[Any]:
+def _gradients(root: Any, wanted: Sequence[Any], create_graph: bool) -> list[Any]:
     """The gradients of a number by leaves, and by results; None where it does not depend on one.
 
     Those of all leaves are found on one way back, on which the functions of a program are called once each.
@@ -305,7 +305,11 @@ def _gradients(root: Any, wanted: Sequence[Any]) -> list[Any]:
     known: dict[int, tuple[UOp, History]] = {}
     if leaves:
         since = min(_first_point(x) for x in wanted if x._leaf)
-        behind = leaf_gradients(root, start, past, lambda one: one.leaf is not None and id(one.leaf()) in leaves, since)
+
+        def is_wanted(point: GradientPoint) -> bool:
+            return point.leaf is not None and id(point.leaf()) in leaves
+
+        behind = leaf_gradients(root, start, past, is_wanted, since, create_graph)
         for leaf, uop, history in reversed(behind):
             known[id(leaf)] = uop, history
     results = [x for x in wanted if not x._leaf]

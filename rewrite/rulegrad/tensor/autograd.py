@@ -24,6 +24,7 @@ from rulegrad.tensor.history import (
     GradientPoint,
     History,
     argument_numbers,
+    constant_node,
     gradient_points,
     join,
     points_below,
@@ -65,10 +66,11 @@ def backward(
         gradient = type(self)(as_operand(self, gradient, "backward"), self.dtype, self._device or None)
     start = _start(self, gradient)
     history = (self._past(), gradient._past()) if gradient is not None else self._past()
-    found = leaf_gradients(self, start, history, None if inputs is None else _among(inputs))
+    wanted = None if inputs is None else _among(inputs)
+    found = leaf_gradients(self, start, history, wanted, create_graph=create_graph)
     call = BackwardCall(self, [leaf for leaf, _, _ in found])
     for leaf, uop, behind in found:
-        new = self._new(uop, behind, self._device)
+        new = self._new(uop if create_graph else constant_node(uop), behind, self._device)
         new._requires_grad = create_graph and bool(points_below(uop))
         before, calls = leaf.grad, [call]
         if before is not None:
@@ -127,12 +129,14 @@ def leaf_gradients(
     history: History,
     wanted: Callable[[GradientPoint], bool] | None = None,
     since: int = 0,
+    create_graph: bool = True,
 ) -> list[tuple[TensorCore, UOp, History]]:
     """The leaves behind `root` (at `wanted` points), each with the gradient and the history of the gradient.
 
-    since: the number of the first wanted point, if that is known. What is before it depends on none.
+    since: the number of the first wanted point, if that is known. What is before it depends on none. create_graph:
+    what hooks and users' functions are given can be differentiated.
     """
-    walk = _Backward(root, wanted, since)
+    walk = _Backward(root, wanted, since, create_graph)
     walk.start_at(root.uop, start, root._past(), history)
     return walk.leaves()
 
@@ -148,10 +152,13 @@ class _Root(NamedTuple):
 class _Backward:
     """The way from a root back to its leaves, from the latest point to the earliest."""
 
-    def __init__(self, root: TensorCore, wanted: Callable[[GradientPoint], bool] | None, since: int = 0) -> None:
+    def __init__(
+        self, root: TensorCore, wanted: Callable[[GradientPoint], bool] | None, since: int, create_graph: bool
+    ) -> None:
         self._root = root
         self._wanted = wanted
         self._since = since
+        self._create_graph = create_graph
         # With the history of each: what one gradient was made of is let go when the next has been computed from it.
         self._gradients: dict[int, tuple[UOp, History]] = {}
         self._waiting: list[tuple[int, GradientPoint]] = []
@@ -178,7 +185,8 @@ class _Backward:
                     continue  # no root depends on it
                 gradient, history = self._gradients.pop(point.number)
                 if point.pullback is not None:
-                    for operand, part in point.pullback(*_value_and_gradient(self._root, point, gradient, history)):
+                    value = self._tensor(point.uop, point)
+                    for operand, part in point.pullback(value, self._tensor(gradient, history)):
                         self.start_at(operand.uop, part.uop, operand._past(), part._past())
                 elif point.source is not None:
                     behind = point.source_history
@@ -209,8 +217,14 @@ class _Backward:
         of_leaf = hooks.of_leaf(leaf)
         if not of_leaf:
             return gradient, history
-        found = hooks.hooked(self._root._new(gradient, history, self._root._device), of_leaf)
+        found = hooks.hooked(self._tensor(gradient, history), of_leaf)
         return found.uop, found._past()
+
+    def _tensor(self, uop: UOp, history: History) -> TensorCore:
+        """A tensor for a user's function, which can be differentiated again where gradients are to be."""
+        new = self._root._new(uop if self._create_graph else constant_node(uop), history, self._root._device)
+        new._requires_grad = self._create_graph
+        return new
 
     def _differentiate(self, graph: UOp, gradient: UOp, behind: History, history: History) -> None:
         points = gradient_points(behind)
@@ -247,16 +261,6 @@ class _Backward:
         if point.number not in self._numbers:
             self._numbers.add(point.number)
             heapq.heappush(self._waiting, (-point.number, point))
-
-
-def _value_and_gradient(
-    root: TensorCore, point: GradientPoint, gradient: UOp, history: History
-) -> tuple[TensorCore, TensorCore]:
-    """The result that a point stands for, and its gradient: tensors that can be differentiated again."""
-    value = root._new(point.uop, point, root._device)
-    slope = root._new(gradient, history, root._device)
-    value._requires_grad = slope._requires_grad = True
-    return value, slope
 
 
 def is_leaf(self: Tensor) -> bool:

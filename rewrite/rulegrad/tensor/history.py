@@ -33,6 +33,13 @@ def own_node(value: UOp) -> UOp:
     return UOp("ARGUMENT", (UOp("DETACH", (value,)),), id=next(argument_numbers))
 
 
+def constant_node(value: UOp) -> UOp:
+    """The value as a node behind which there is nothing to differentiate."""
+    if value.op == "BUFFER" and not points_below(value):
+        return value
+    return UOp("DETACH", (value,))
+
+
 def renamed(value: UOp) -> tuple[UOp, GradientPoint]:
     """The value under a name of its own, as equal values are one node: a gradient by the name is not one by the value.
 
