@@ -564,3 +564,21 @@ def test_elements_that_are_rolled_far_are_read_from_memory_alone() -> None:
     """A load of no lanes far behind an array, where no memory is, is caught by the processor: it took 60 times as long."""
     x = np.arange(70_000 * 10, dtype=np.float32).reshape(-1, 10)
     np.testing.assert_array_equal(Tensor(x, device="c").roll(3, 0).numpy(), np.roll(x, 3, 0))
+
+
+def test_sums_of_products_whose_operands_depend_on_different_loops() -> None:
+    """A copy of one operand has the loops of rows and columns, that of another, which is the same in all rows, only one."""
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal((8, 12)).astype("float32") for _ in range(3))
+    p, q = (rng.standard_normal((8, 1)).astype("float32") for _ in range(2))
+    x, y, z, u, v = (Tensor(array, device="c") for array in (a, b, c, p, q))
+
+    def column(t: Tensor) -> Tensor:
+        return t.pad(((0, 0), (0, 1))).reshape(8, 1, 2)
+
+    ones = Tensor.ones(8, 1, device="c")
+    parts = [(x, column(u)), (y, column(ones)), (z, Tensor.cat([u, v], 1).reshape(8, 1, 2))]
+    found = sum((left.reshape(8, 12, 1) * right).sum(0) for left, right in parts)
+    first = np.array([1.0, 0.0], "float32")
+    wanted = a.T @ (p * first) + b.T @ np.ones((8, 1), "float32") * first + c.T @ np.concatenate([p, q], 1)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-5)
