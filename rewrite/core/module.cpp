@@ -74,6 +74,7 @@ NB_MODULE(_core, m) {
   m.def("is_in_parts", [](const Handle& node) { return is_in_parts(node.ref.n); }, nb::arg("node"), "Whether it is a BUFFER in parts on a mesh.");
   m.def("placements", &placements, nb::arg("nodes"), "Of the nodes that are BUFFERs in parts: which they are, their meshes, and how they lie there.");
   m.def("remember", &remember, nb::arg("node"), nb::arg("buffer"), "The buffer holds the value of the node, as long as both live.");
+  m.def("holders_of_graphs", &holders_of_graphs, "All objects that stand for nodes that are computed from others.");
   m.def("are_above", &are_above, nb::arg("roots"), nb::arg("nodes"), "For each root whether one of the nodes is in its graph.");
   m.def("resolved", &resolved, nb::arg("roots"), "Graphs on the buffers that hold values of their nodes, and what is named in them.");
   define_values(m);

@@ -137,6 +137,13 @@ nb::list holders_of(Node* n) {
   return found;
 }
 
+nb::list holders_of_graphs() {
+  nb::list found;
+  for (auto& [node, first] : g_holders)
+    for (nb::handle holder : holders_of(node)) found.append(holder);
+  return found;
+}
+
 PyObject* uop_of(PyObject* holder) { return reinterpret_cast<Holder*>(holder)->uop; }
 
 void set_uop_of(PyObject* holder, nb::handle uop) {

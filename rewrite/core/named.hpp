@@ -13,6 +13,8 @@ PyObject* uop_of(PyObject* holder);
 void set_uop_of(PyObject* holder, nb::handle uop);
 // Those that stand for a node that has the fact kNamed.
 nb::list holders_of(Node* n);
+// All that stand for nodes that are computed from others.
+nb::list holders_of_graphs();
 // Whether nobody else stands for its node.
 bool stands_alone(PyObject* holder);
 

@@ -85,8 +85,12 @@ bool is_current(PyObject* t) {
 }
 
 PyObject* past_of(PyObject* t) {
-  PyObject *own = at(t, g_tensors.history), *base = base_of(t);
-  return own == Py_None && base != Py_None ? at(base, g_tensors.history) : own;
+  const Tensors& g = g_tensors;
+  PyObject *own = at(t, g.history), *base = base_of(t);
+  PyObject* found = own == Py_None && base != Py_None ? at(base, g.history) : own;
+  if (at(t, g.tracked) == Py_True || !Py_IS_TYPE(found, g.point)) return found;
+  PyObject* buffer = at(found, g.buffer_of_point);  // no gradient goes back: what it was computed from is not kept
+  return buffer == Py_None ? found : buffer;
 }
 
 nb::object joined(PyObject* first, PyObject* second) {

@@ -715,6 +715,9 @@ def partition(
 def remember(node: UOp, buffer: Any) -> None:
     """From now on the buffer holds the value of the node, as long as both live; only a weak reference is kept."""
 
+def holders_of_graphs() -> list[NodeHolder]:
+    """All objects that stand for nodes that are computed from others."""
+
 def are_above(roots: Sequence[UOp], nodes: Sequence[UOp]) -> list[bool]:
     """For each root whether one of the nodes is in its graph."""
 

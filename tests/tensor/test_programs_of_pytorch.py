@@ -13,6 +13,7 @@ import rulegrad.nn.functional as F
 from rulegrad import Tensor, nn
 from rulegrad.errors import ConfigError, DtypeError, GradientError, IndexRangeError, ShapeError
 from rulegrad.ir import UOp
+from rulegrad.runtime.memory_table import live_buffers
 from rulegrad.tensor.history import gradient_points
 
 
@@ -322,3 +323,102 @@ def test_a_loop_around_a_cell_does_not_grow() -> None:
         optimizer.step()
         sizes.append(len(UOp("SINK", (state._uop,)).toposort()))
     assert sizes[-1] <= sizes[2]
+
+
+def test_a_gradient_without_create_graph_is_a_constant() -> None:
+    w = torch.tensor([0.5, -1.0], requires_grad=True)
+    seen: list[Any] = []
+    y = w * 1.0
+    y.register_hook(seen.append)
+    (y**3).sum().backward()
+    slope, kept = w.grad.clone(), w.grad.detach()
+    (again,) = torch.autograd.grad((w**3).sum(), w)
+    for constant in (slope, kept, again, seen[0], again / again.norm()):
+        assert not constant.requires_grad
+        found = torch.autograd.grad((w * constant).sum(), w)[0]
+        assert found.tolist() == pytest.approx(constant.tolist())
+    (tracked,) = torch.autograd.grad((w**3).sum(), w, create_graph=True)
+    assert torch.autograd.grad(tracked.sum(), w)[0].tolist() == pytest.approx([3.0, -6.0])
+
+
+def test_first_order_steps_inside_of_a_loss() -> None:
+    """As in first-order MAML: the second loss has no gradient by the step that led to it."""
+    w = torch.tensor([0.5], requires_grad=True)
+    (slope,) = torch.autograd.grad((w**2).sum(), w)
+    ((w - 0.1 * slope) ** 2).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == pytest.approx([0.8])
+
+
+def test_requires_grad_may_be_off_for_a_part_of_a_captured_call() -> None:
+    p, q = (nn.Parameter(torch.ones(2)) for _ in range(2))
+    made = []
+
+    @torch.jit
+    def step() -> None:
+        p.requires_grad = False
+        (p * q).sum().backward()
+        made.append(torch.zeros(2))
+        p.requires_grad = True
+
+    step()
+    (p * 3).sum().backward()
+    assert p.grad is not None and p.grad.tolist() == [3.0, 3.0]
+
+
+def test_a_parameter_that_shares_the_values_of_another() -> None:
+    w = nn.Parameter(torch.ones(2) * 2)
+    v = nn.Parameter(w.data)
+    u = nn.Parameter(v.detach())
+    with torch.no_grad():
+        v.sub_(1.0)
+    assert u.tolist() == v.tolist() == w.tolist() == [1.0, 1.0]
+    (u * v * v).sum().backward()
+    assert u.grad.tolist() == [1.0, 1.0] and v.grad.tolist() == [2.0, 2.0] and w.grad is None
+
+
+@pytest.mark.parametrize("kind", ["before", "after", "outputs"])
+def test_a_sum_that_nobody_reads_keeps_no_parameters(kind: str) -> None:
+    model = nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, total, held = torch.randn(4, 64), torch.zeros(()), []
+    for _ in range(12):
+        y = model(x)
+        loss = y.square().mean()
+        optimizer.zero_grad()
+        if kind == "before":
+            total += loss.detach()
+        loss.backward()
+        optimizer.step()
+        if kind == "after":
+            total = total + loss.detach()
+        if kind == "outputs":
+            total = total * 0.9 + y.detach().mean()
+        held.append(sum(buffer.nbytes for buffer in live_buffers(model.weight.device)))
+    assert held[-1] <= held[3]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y, i, v: y.index_add(0, i, v),
+        lambda y, i, v: y.index_copy_(0, i, v),
+        lambda y, i, v: y.__setitem__(i, v) or y,
+        lambda y, i, v: y.__setitem__(slice(0, 0), v) or y,
+        lambda y, i, v: y.scatter_add(0, i.unsqueeze(1).expand(-1, 2), v),
+        lambda y, i, v: torch.cat([y, v]),
+    ],
+)
+def test_what_is_made_of_no_elements_has_a_zero_gradient(write: Callable[..., Any]) -> None:
+    layer, x = nn.Linear(3, 2), torch.ones(4, 3)
+    (nothing,) = torch.where(x[:, 0] > 5)
+    y = write(torch.zeros(4, 2), nothing, layer(x[nothing]))
+    assert y.tolist() == [[0.0, 0.0]] * 4
+    y.sum().backward()
+    assert layer.weight.grad is not None and layer.weight.grad.tolist() == [[0.0] * 3] * 2
+
+
+def test_a_view_of_all_of_a_tensor_at_chosen_places() -> None:
+    for shape in ((1, 1), (1, 1, 1), (1, 5, 1)):
+        v = torch.ones(*shape)
+        v.diagonal().fill_(3.0)
+        assert v.flatten()[0].item() == 3.0 and v.sum().item() == v.numel() + 2

@@ -54,7 +54,9 @@ class Outcome:
         self._graphs = [tensor._uop for tensor in self.made]
         self._forget_ways()
         if any(tensor._leaf is not trace.before[number].leaf for number, tensor in trace.written.items()):
-            self.problem = "it sets requires_grad of a tensor from outside"
+            self.problem = (
+                "it sets requires_grad of a tensor from outside (x = x.detach().requires_grad_() makes one inside)"
+            )
 
     def number(self, tensor: TensorCore) -> int:
         """The number of a tensor from outside."""
@@ -113,7 +115,7 @@ class Outcome:
         are_changed = not written.isdisjoint(numbers)
         for tensor, output in zip(self.made, self.outputs, strict=True):
             is_end = output.is_root or output.is_leaf or not output.requires_grad or are_changed
-            if is_end and tensor._view is None:
+            if is_end and tensor._view is None and tensor._uop.op != "BUFFER":  # that of a leaf is its own point
                 tensor._history = without_points(tensor._past())
 
     def survivors(self) -> int:

@@ -250,6 +250,7 @@ class Optimizer(Walked):
         # A gradient that was not asked for before needs no memory.
         used_up = [parameter.grad for parameter in parameters if parameter.grad is not None]
         realize_all([*parameters, *results, *updates.take(self.device)], used_up)
+        updates.compute_small(self.device)
 
     def _moving(self, k: int, moved: set[int]) -> list[_Cohort]:
         """The cohorts of group k when these parameters are moved: one, unless some lacked a gradient before."""

@@ -28,7 +28,7 @@ from rulegrad.tensor.gathering import along_axis, as_mask, checked_indices, take
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.indexing import Box, basic_view, box_of
 from rulegrad.tensor.inplace import become
-from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, with_nothing_of
 from rulegrad.tensor.scattering import update_values, updated
 from rulegrad.tensor.sets import nonzero_indices
 from rulegrad.tensor.storage import is_weak_scalar
@@ -329,7 +329,8 @@ def _with_view(self: Tensor, items: tuple[Any, ...], value: Tensor) -> Tensor:
     box = box_of(items, self.shape)
     value = value if value.shape == box.shape else _broadcast(value, box.shape)
     if 0 in box.counts:
-        return self._same()
+        same: Tensor = with_nothing_of(self._same(), value)
+        return same
     value = value if box.shape == box.counts else value.reshape(box.counts)
     back = [k for k, step in enumerate(box.steps) if step < 0]
     value = value.flip(back) if back else value

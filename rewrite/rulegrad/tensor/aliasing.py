@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from rulegrad._core import are_above
 from rulegrad.compile import put_back
 from rulegrad.errors import AliasError
 from rulegrad.ir import UOp
@@ -303,7 +304,9 @@ def _whole(base: TensorCore, link: View, value: TensorCore) -> TensorCore:
     """The base with a value at the places of a view."""
     node = put_back(link.graph(link.root), link.root, value.uop)
     if not link.detached:
-        return base._result(node, value) if value.nbytes != base.nbytes else value._result(node)
+        # A view of all of the base leaves nothing of it, but for views whose places the graph still chooses.
+        is_read = value.nbytes != base.nbytes or are_above([node], [link.root])[0]
+        return base._result(node, value) if is_read else value._result(node)
     if base._requires_grad or value._requires_grad:
         node = UOp("DETACH", (node,))
     whole = base._new(node, join(base._past(), value._past()), base._device or value._device)

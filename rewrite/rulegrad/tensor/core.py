@@ -19,7 +19,16 @@ from rulegrad.tensor.axes import CallableSize
 from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import BackwardCall, GradientPoint, History, join, own_node, points_below, reads
+from rulegrad.tensor.history import (
+    BackwardCall,
+    GradientPoint,
+    History,
+    join,
+    of_constant,
+    own_node,
+    points_below,
+    reads,
+)
 from rulegrad.tensor.storage import PYTHON_NUMBERS, device_name, host_array, scalar_dtype, upload
 
 if TYPE_CHECKING:
@@ -133,7 +142,7 @@ class TensorCore(NodeHolder):
             uop = UOp("DETACH", (uop,))
         if dtype is not None and dtype != uop.dtype:
             uop = UOp("CAST", (uop,), dtype)
-        self._set(uop, other._past(), other._device)
+        self._set(uop, of_constant(other._past()), other._device)
 
     # ---- results of operations ----
 
@@ -152,11 +161,15 @@ class TensorCore(NodeHolder):
         history, device, tracked = self._history, self._device, self._requires_grad
         if history is None:
             history = self._past()
+        is_constant = not gradients_enabled()
+        if is_constant:
+            history = of_constant(history)
         for other in others:
-            history = join(history, other._history or other._past())
+            past = other._history or other._past()
+            history = join(history, of_constant(past) if is_constant else past)
             device = common_device(uop, device, other._device)
             tracked = tracked or other._requires_grad
-        if tracked and not gradients_enabled():
+        if tracked and is_constant:
             uop, tracked = UOp("DETACH", (uop,)), False
         new._set(uop, history, device)
         new._requires_grad = tracked and as_dtype(uop.dtype).is_inexact
@@ -205,9 +218,10 @@ class TensorCore(NodeHolder):
 
     def _past(self) -> History:
         """The history behind the graph: of a view that of its base, where it has not been computed by itself."""
-        if self._history is None and self._view is not None and self._view.base is not None:
-            return self._view.base._past()
-        return self._history
+        history = self._history
+        if history is None and self._view is not None and self._view.base is not None:
+            history = self._view.base._past()
+        return history if self._requires_grad else of_constant(history)
 
     # ---- facts ----
 
@@ -357,7 +371,7 @@ class TensorCore(NodeHolder):
             return made
         waits = self._leaf and id(self) in pending_leaves and not is_tracing()
         uop = self._uop if waits else self.uop
-        view = self._new(UOp("DETACH", (uop,)) if self._requires_grad else uop, self._past(), self._device)
+        view = self._new(UOp("DETACH", (uop,)) if self._requires_grad else uop, of_constant(self._past()), self._device)
         link = aliasing.attach(view, self, (), detached=True)
         if waits:  # until somebody asks for the node: `state_dict` of a new model draws no random numbers
             link.root = None

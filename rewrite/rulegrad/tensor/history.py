@@ -189,6 +189,11 @@ def gradient_points(history: History) -> list[GradientPoint]:
     return [item for item in _items(history) if isinstance(item, GradientPoint)]
 
 
+def of_constant(history: History) -> History:
+    """The history of a value through which no gradient goes back: what it was computed from is not kept any more."""
+    return history.buffer if type(history) is GradientPoint and history.buffer is not None else history
+
+
 def without_points(history: History) -> History:
     """The buffers of `history` alone: of a tensor from which no gradient goes back."""
     found: dict[int, Any] = {}

@@ -16,7 +16,7 @@ from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.movement import slice_axis
-from rulegrad.tensor.operands import cast_to, expand_to, result_dtype, tensors_of
+from rulegrad.tensor.operands import cast_to, expand_to, result_dtype, tensors_of, with_nothing_of
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
@@ -46,7 +46,10 @@ def cat(self: Tensor | Sequence[Tensor], *others: Tensor | int, axis: int = 0, d
         raise ShapeError(f"cat: the shapes {shapes} differ in an axis other than {place}; they must agree there")
     parts = [t for t in tensors if t.shape[place]] or tensors[:1]
     uop = _cat_nodes([cast_to(t.uop, dtype) for t in parts], place)
-    return first._result(uop, *tensors[1:])
+    result = first._result(uop, *tensors[1:])
+    for empty in (t for t in tensors if not t.shape[place]) if len(parts) < len(tensors) else ():
+        result = with_nothing_of(result, empty)
+    return result
 
 
 @built_once

@@ -19,6 +19,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, complex64, int64, promote
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.storage import Scalar, default_complex, default_float, fits, is_weak_scalar, scalar_dtype
 
 if TYPE_CHECKING:
@@ -145,6 +146,12 @@ def as_tensor(like: T, value: Any, operation: str) -> T:
     if isinstance(found, TensorCore):
         return found  # type: ignore[return-value]
     raise DtypeError(f"{operation}: an operand is the number {value}; use a tensor")
+
+
+def with_nothing_of(result: Any, value: Any) -> Any:
+    """The result, in which there is no element of an empty `value`: its gradient is zero then, and not missing."""
+    is_tracked = isinstance(value, TensorCore) and value._requires_grad and gradients_enabled()
+    return result + value.sum().cast(result.dtype) if is_tracked and result.dtype.is_inexact else result
 
 
 def tensors_of(first: T | Iterable[T], others: Sequence[Any], operation: str) -> list[T]:

@@ -42,7 +42,10 @@ def realize_all(tensors: list[TensorCore], used_up: Sequence[TensorCore] = ()) -
         _realize_group(group, device, used_up)
 
 
-def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[TensorCore]) -> None:
+def _realize_group(
+    tensors: list[TensorCore], device: str, used_up: Sequence[TensorCore], are_created: bool = False
+) -> None:
+    """are_created: the tensors are made of nothing, and computed before another computation that needs them."""
     for tensor in tensors:
         if tensor._view is not None:
             prepare(tensor)
@@ -51,9 +54,9 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
             source_lines.note(tensor._uop)
     filled = [tensor for tensor in tensors if 0 not in tensor.shape]
     found = keeping.computation(filled, device, used_up)
-    created = found.created(len(filled))
+    created = [] if are_created else found.created(len(filled))
     if created:
-        realize_all(created)
+        _realize_group(created, device, (), are_created=True)
         found = keeping.computation(filled, device, used_up)
     graphs = found.graphs
     from rulegrad.compile.realize import realize  # late: a program that computes nothing needs no compiler
@@ -111,7 +114,18 @@ def settle_leaves(device: str) -> None:
 
     A leaf needs a buffer before it is used: two equal graphs are one node, and their gradients would be too.
     """
-    realize_all([leaf for leaf in pending_leaves.values() if leaf.device == device])
+    while leaves := [leaf for leaf in pending_leaves.values() if leaf.device == device]:
+        realize_all([leaf for leaf in leaves if not _is_view_of_waiting_leaf(leaf)])
+
+
+def _is_view_of_waiting_leaf(tensor: TensorCore) -> bool:
+    """Whether the node of a view is made of that of a leaf that is not in its buffer yet."""
+    link = tensor._view
+    while link is not None and link.base is not None:
+        if id(link.base) in pending_leaves:
+            return True
+        link = link.base._view
+    return False
 
 
 eager.prepare = prepare

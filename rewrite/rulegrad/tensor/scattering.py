@@ -17,7 +17,7 @@ from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gathering import along_axis, check_index, indexed_region, indices_along, line_along
 from rulegrad.tensor.graph_functions import built_once
-from rulegrad.tensor.operands import as_operand, broadcast_shapes, result_dtype
+from rulegrad.tensor.operands import as_operand, broadcast_shapes, result_dtype, with_nothing_of
 from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
@@ -183,7 +183,8 @@ def put(self: Tensor, index: Indices, source: Operand, accumulate: bool = False)
 def updated(self: Tensor, op: str, index: Tensor, updates: Tensor, axis: int) -> Tensor:
     """SCATTER; the index has the shape of the updates, and no negative elements."""
     if not self.size or not index.size:
-        return self._same()
+        same: Tensor = with_nothing_of(self._same(), updates)
+        return same
     wide = accumulation_dtype(self.dtype) if op in ("ADD", "MUL") else self.dtype
     base, updates = self.cast(wide), updates.cast(wide)
     uop = UOp("SCATTER", (base.uop, index.uop, updates.uop), op=op, axis=axis)

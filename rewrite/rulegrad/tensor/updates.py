@@ -1,4 +1,4 @@
-"""Tensors that the next step of an optimiser computes along with the parameters.
+"""Tensors that the next step of an optimiser computes along with the parameters, or after it.
 
 Running statistics and the norms of gradients share their graphs with the step. Computed in the same call they cost
 little; computed by themselves they would compute the whole forward pass again.
@@ -7,10 +7,14 @@ little; computed by themselves they would compute the whole forward pass again.
 from __future__ import annotations
 
 import weakref
+from typing import Final
 
+from rulegrad._core import holders_of_graphs
+from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.realize import needs_buffer, realize_all
 
+_SMALL: Final = 4096  # elements
 #: By id, and only as long as somebody else holds them.
 _waiting: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValueDictionary()
 
@@ -26,6 +30,23 @@ def take(device: str) -> list[TensorCore]:
     for tensor in taken:
         del _waiting[id(tensor)]
     return [tensor for tensor in taken if needs_buffer(tensor)]
+
+
+def compute_small(device: str) -> None:
+    """Compute the small tensors without a gradient that wait on this device, such as the sum of all losses.
+
+    One that nobody reads would keep what it is computed from: the outputs of each step, or the parameters as they were.
+    """
+    if is_tracing():
+        return
+    waiting = [one for one in holders_of_graphs() if isinstance(one, TensorCore) and _is_small(one, device)]
+    if waiting:
+        realize_all(waiting)
+
+
+def _is_small(tensor: TensorCore, device: str) -> bool:
+    is_own = tensor._view is None and not (tensor._leaf or tensor._requires_grad) and tensor._device == device
+    return is_own and tensor._history is not None and 0 < tensor._uop.size.numel() <= _SMALL
 
 
 def settle(tensor: TensorCore) -> None:
