@@ -207,6 +207,13 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient(any_device):
         hessian(linalg.det)(Tensor(x))
 
 
+def test_a_singular_matrix_beside_a_regular_one() -> None:
+    x = Tensor([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]], requires_grad=True, device="numpy")
+    linalg.slogdet(x).logabsdet[0].backward()
+    assert x.grad is not None and x.grad[0].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert np.isnan(x.grad[1].numpy()).all()
+
+
 def test_repeated_values_do_not_matter_where_vectors_are_not_used(any_device):
     x = np.eye(3)
     np.testing.assert_allclose(grad(lambda a: linalg.eigvalsh(a).sum())(Tensor(x)).numpy(), x)

@@ -74,7 +74,7 @@ def of_slogdet(operands: Many, results: Many, gradients: Many) -> Many:
     (x,), (sign, _), (of_sign, slope) = operands, results, gradients
     if x.dtype.is_complex:
         slope = x.complex(slope, (of_sign.conj() * sign * 1j).real)
-    return (slope.unsqueeze(-1).unsqueeze(-1) * adjoint(solving.inv(x)),)
+    return (slope.unsqueeze(-1).unsqueeze(-1) * adjoint(solving.inv_ex(x).inverse),)
 
 
 def of_pinv(operands: Many, results: Many, gradients: Many) -> Many:
@@ -101,7 +101,7 @@ def of_qr(operands: Many, results: Many, gradients: Many) -> Many:
     both = r @ adjoint(of_r) - adjoint(of_q) @ q
     below = both.tril(-1)
     middle = below + adjoint(below) + _on_diagonal(_diagonal(both).real)
-    return ((of_q + q @ middle) @ adjoint(solving.inv(r)),)
+    return ((of_q + q @ middle) @ adjoint(solving.inv_ex(r).inverse),)
 
 
 def of_eigh(operands: Many, results: Many, gradients: Many) -> Many:

@@ -192,7 +192,7 @@ def _no_second_derivative(*_: Any) -> Any:
 def slogdet(x: Tensor) -> Slogdet:
     """The signs of the determinants (unit numbers, for complex ones), and the logarithms of their absolute values.
 
-    Synchronises. Gradient: of regular matrices; the sign has one for complex numbers only.
+    Synchronises. The gradient is nan for singular matrices; the sign has one for complex numbers only.
 
     >>> from rulegrad import Tensor
     >>> slogdet(Tensor([[-1.0]])).sign.item()
