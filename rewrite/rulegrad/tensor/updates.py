@@ -12,6 +12,7 @@ from typing import Final
 from rulegrad._core import holders_of_graphs
 from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.history import without_points
 from rulegrad.tensor.realize import needs_buffer, realize_all
 
 _SMALL: Final = 4096  # elements
@@ -45,8 +46,12 @@ def compute_small(device: str) -> None:
 
 
 def _is_small(tensor: TensorCore, device: str) -> bool:
-    is_own = tensor._view is None and not (tensor._leaf or tensor._requires_grad) and tensor._device == device
-    return is_own and tensor._history is not None and 0 < tensor._uop.size.numel() <= _SMALL
+    """None that lies in parts: other processes would have to compute the same ones, in the same order."""
+    if tensor._view is not None or tensor._leaf or tensor._requires_grad or tensor._device != device:
+        return False
+    buffers = without_points(tensor._history)
+    is_small = 0 < tensor._uop.size.numel() <= _SMALL
+    return is_small and bool(buffers) and all(buffer.parts is None for buffer in buffers)
 
 
 def settle(tensor: TensorCore) -> None:
