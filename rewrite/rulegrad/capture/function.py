@@ -31,7 +31,7 @@ from rulegrad.tensor.attention import chosen_attention
 from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.core import pending_leaves
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import point_of
+from rulegrad.tensor.history import is_transformed
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
 from rulegrad.tensor.trees import difference, flatten, structure
@@ -261,19 +261,11 @@ def mode() -> tuple[Hashable, ...]:
 def are_in_buffers(tensors: Sequence[Any]) -> bool:
     """Realizes the tensors that wait; False inside grad or vmap, where a call is part of what these build."""
     waiting = [tensor for tensor in tensors if needs_buffer(tensor)]
-    if any(_is_transformed(tensor) for tensor in waiting):
+    if any(is_transformed(tensor._uop) for tensor in waiting):
         return False
     if waiting:
         realize_all(waiting)
     return True
-
-
-def _is_transformed(tensor: Any) -> bool:
-    """Whether a tensor is an argument inside `grad` or `vmap`, or computed from one."""
-    return any(
-        node.op == "BATCHED" or (point := point_of(node)) is None or not point.is_name
-        for node in tensor._uop.toposort("ARGUMENT", "BATCHED")
-    )
 
 
 def _rebound(walk: Walk, walk_after: Walk, trace: Trace) -> str:

@@ -103,6 +103,14 @@ def point_of(node: UOp) -> GradientPoint | None:
     return _points.get(node)
 
 
+def is_transformed(graph: UOp) -> bool:
+    """Whether a graph is an argument inside `grad` or `vmap`, or computed from one: it has no value."""
+    return any(
+        node.op == "BATCHED" or (point := point_of(node)) is None or not point.is_name
+        for node in graph.toposort("ARGUMENT", "BATCHED")
+    )
+
+
 def points_below(graph: UOp) -> list[GradientPoint]:
     """The points that a graph was built on, of tensors that have gradients; none behind a DETACH."""
     found: dict[GradientPoint, None] = {}

@@ -12,7 +12,7 @@ from typing import Final
 from rulegrad._core import holders_of_graphs
 from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.history import without_points
+from rulegrad.tensor.history import is_transformed, without_points
 from rulegrad.tensor.realize import needs_buffer, realize_all
 
 _SMALL: Final = 4096  # elements
@@ -46,12 +46,15 @@ def compute_small(device: str) -> None:
 
 
 def _is_small(tensor: TensorCore, device: str) -> bool:
-    """None that lies in parts: other processes would have to compute the same ones, in the same order."""
-    if tensor._view is not None or tensor._leaf or tensor._requires_grad or tensor._device != device:
+    """No gradient, which the next step forgets; none that lies in parts: other processes would have to do the same."""
+    if tensor._view is not None or tensor._leaf or tensor._requires_grad or tensor._gradient_of:
+        return False
+    if tensor._device != device:
+        return False
+    if not 0 < tensor._uop.size.numel() <= _SMALL or is_transformed(tensor._uop):
         return False
     buffers = without_points(tensor._history)
-    is_small = 0 < tensor._uop.size.numel() <= _SMALL
-    return is_small and bool(buffers) and all(buffer.parts is None for buffer in buffers)
+    return bool(buffers) and all(buffer.parts is None for buffer in buffers)
 
 
 def settle(tensor: TensorCore) -> None:
