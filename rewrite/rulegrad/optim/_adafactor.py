@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.ir.limits import finfo
 from rulegrad.optim._formulas import Numbers
-from rulegrad.optim._optimizer import Optimizer, Parameters
+from rulegrad.optim._optimizer import Execution, Optimizer, Parameters
 from rulegrad.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Adafactor(Optimizer):
@@ -37,11 +40,11 @@ class Adafactor(Optimizer):
         d: float = 1.0,
         weight_decay: float = 0.0,
         *,
-        foreach: bool | None = None,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "foreach": foreach, "maximize": maximize})
+        super().__init__(params, {**options, "maximize": maximize}, **execution)
 
     def _check(self, group: dict[str, Any]) -> None:
         least, of_parameter = group["eps"]

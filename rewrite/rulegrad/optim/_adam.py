@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.optim._formulas import Numbers, with_decay
-from rulegrad.optim._optimizer import Optimizer, Parameters
+from rulegrad.optim._optimizer import Execution, Optimizer, Parameters
 from rulegrad.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Adam(Optimizer):
@@ -36,9 +39,10 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "amsgrad": amsgrad, "maximize": maximize})
+        super().__init__(params, {**options, "amsgrad": amsgrad, "maximize": maximize}, **execution)
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         first, second = group["betas"]
@@ -108,8 +112,9 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **execution)
 
 
 class LAMB(Adam):

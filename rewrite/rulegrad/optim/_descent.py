@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rulegrad.errors import ConfigError
 from rulegrad.optim._formulas import Numbers, with_decay
-from rulegrad.optim._optimizer import Optimizer, Parameters
+from rulegrad.optim._optimizer import Execution, Optimizer, Parameters
 from rulegrad.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class SGD(Optimizer):
@@ -33,9 +36,10 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize})
+        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize}, **execution)
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
@@ -83,9 +87,10 @@ class RMSprop(Optimizer):
         momentum: float = 0.0,
         centered: bool = False,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
-        super().__init__(params, {**options, "centered": centered, "maximize": maximize})
+        super().__init__(params, {**options, "centered": centered, "maximize": maximize}, **execution)
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         own = {name: group[name] for name in ("alpha", "eps", "momentum")}
@@ -131,10 +136,11 @@ class Adagrad(Optimizer):
         eps: float = 1e-10,
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
         options["initial_accumulator_value"] = initial_accumulator_value
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(params, {**options, "maximize": maximize}, **execution)
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         return {**super()._numbers(group), "eps": group["eps"], "lr_decay": group["lr_decay"]}
@@ -170,9 +176,10 @@ class Adadelta(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(params, {**options, "maximize": maximize}, **execution)
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         return {**super()._numbers(group), "eps": group["eps"], "rho": group["rho"], "rest": 1.0 - group["rho"]}
@@ -213,8 +220,9 @@ class Rprop(Optimizer):
         step_sizes: tuple[float, float] = (1e-6, 50.0),
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
-        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
+        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}, **execution)
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
@@ -265,9 +273,10 @@ class ASGD(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(params, {**options, "maximize": maximize}, **execution)
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         return {**super()._numbers(group), **{name: group[name] for name in ("lambd", "alpha", "t0")}}

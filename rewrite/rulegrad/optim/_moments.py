@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.optim._adam import Adam
 from rulegrad.optim._formulas import Numbers
-from rulegrad.optim._optimizer import Optimizer, Parameters
+from rulegrad.optim._optimizer import Execution, Optimizer, Parameters
 from rulegrad.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _LOG_OF_RISE = math.log(0.96)  # by which NAdam's momentum rises
 
@@ -33,9 +36,10 @@ class Adamax(Adam):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        Optimizer.__init__(self, params, options)
+        Optimizer.__init__(self, params, options, **execution)
 
     def _direction(
         self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers
@@ -69,9 +73,10 @@ class RAdam(Adam):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        Optimizer.__init__(self, params, {**options, "decoupled_weight_decay": decoupled_weight_decay})
+        Optimizer.__init__(self, params, {**options, "decoupled_weight_decay": decoupled_weight_decay}, **execution)
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         return {**super()._numbers(group), "longest": 2.0 / (1.0 - group["betas"][1]) - 1.0}
@@ -114,10 +119,11 @@ class NAdam(Adam):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
+        **execution: Unpack[Execution],
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
         options |= {"momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay}
-        Optimizer.__init__(self, params, options)
+        Optimizer.__init__(self, params, options, **execution)
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         return {**super()._numbers(group), "rise": _LOG_OF_RISE * group["momentum_decay"]}

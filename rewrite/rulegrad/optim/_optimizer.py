@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -28,8 +28,24 @@ from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.storage import filled_like, upload_like
 from rulegrad.tensor.tensor import Tensor
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 #: Tensors, or groups of them: dicts with "params" and the options that differ.
 Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Mapping[str, Any]]
+
+
+class Execution(TypedDict, total=False):
+    """PyTorch's keywords for how a step is carried out. Here a step is one computation, whatever they say.
+
+    `differentiable=True` is refused: parameters that were moved in place have no gradient with respect to what moved
+    them.
+    """
+
+    foreach: bool | None
+    fused: bool | None
+    capturable: bool
+    differentiable: bool
 
 
 @dataclass
@@ -61,6 +77,7 @@ class _Uploads:
 class Optimizer(Walked):
     """Groups of parameters with their options, in `param_groups` as in PyTorch, and the step that moves them.
 
+    Keywords of all: `foreach`, `fused` and `capturable`, which change nothing; see `Execution`.
     A subclass says in `_numbers` which numbers its formula reads, and in `_change` the new value of a parameter.
 
     >>> from rulegrad import optim
@@ -76,7 +93,9 @@ class Optimizer(Walked):
 
     _shared_state: tuple[str, ...] = ("step",)  # numbers of the state that parameters have in common
 
-    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Parameters, defaults: dict[str, Any], **execution: Unpack[Execution]) -> None:
+        if unknown := execution.keys() - Execution.__annotations__.keys():
+            raise TypeError(f"{type(self).__name__}: there is no argument {', '.join(sorted(unknown))}")
         if isinstance(params, Tensor):
             raise NoAxesError("optimizer: params is a Tensor; give a list of parameters, [tensor]")
         listed: list[Any] = list(params)
@@ -91,9 +110,9 @@ class Optimizer(Walked):
         self._before: dict[int, tuple[Tensor, Tensor]] | None = None  # in a step that may be left out
         self._on_placeholders = False  # whether a formula is built on placeholders; the state that it makes is dropped
         self._options_before: tuple[list[tuple[Any, ...]], list[Any]] | None = None
-        self.defaults = dict(defaults)
+        self.defaults = {**defaults, **execution}
         for group in groups:
-            self._add_group({**defaults, **group})
+            self._add_group({**self.defaults, **group})
         if not self.param_groups:
             raise ConfigError("optimizer: no parameter requires a gradient; pass model.parameters()")
         self.device = self.parameters[0].device
@@ -485,6 +504,11 @@ class Optimizer(Walked):
             value = group.get(name, 0.0)
             if not (value is None and is_others) and not value >= 0.0:
                 raise ConfigError(f"optimizer: {name}={value}; use a number of 0 or more")
+        if group.get("differentiable") and not is_others:
+            raise ConfigError(
+                "optimizer: differentiable=True, but a step changes parameters in place, which has no gradient; "
+                "compute the new values by a function of the parameters, with rulegrad.grad and func.functional_call"
+            )
         betas = group.get("betas", ())
         if not all(0.0 <= beta < 1.0 for beta in betas):
             raise ConfigError(f"optimizer: betas={betas}; use numbers from 0 up to, not including, 1")
