@@ -432,3 +432,69 @@ def test_matrices_of_derivatives(name: str) -> None:
         matrix, more = of(lambda x: (x * x, x + 1), has_aux=True)(first)
         assert (matrix.tolist(), more.tolist()) == ([[2, 0], [0, 4]], [2, 3])
     assert func.jacrev(lambda x: x * x, chunk_size=1)(Tensor(x)).tolist() == [[2, 0], [0, 4]]
+
+
+# ---- keywords of optimizers ----
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SGD",
+        "Adam",
+        "AdamW",
+        "RMSprop",
+        "Adagrad",
+        "Adadelta",
+        "Adamax",
+        "NAdam",
+        "RAdam",
+        "ASGD",
+        "Rprop",
+        "Adafactor",
+    ],
+)
+def test_how_a_step_is_carried_out_changes_nothing(name: str) -> None:
+    weights = [library.tensor([1.0, -2.0], requires_grad=True) for library in (torch, rg)]
+    theirs = getattr(torch.optim, name)([weights[0]])
+    ours = getattr(optim, name)([weights[1]], foreach=False, fused=True, capturable=True, differentiable=False)
+    for _ in range(2):
+        for weight, optimizer in zip(weights, (theirs, ours)):
+            optimizer.zero_grad()
+            (weight * weight).sum().backward()
+            optimizer.step()
+        near(weights[1], weights[0])
+        ours.load_state_dict(theirs.state_dict())
+    with pytest.raises(ConfigError, match=r"functional_call"):
+        getattr(optim, name)([weights[1]], differentiable=True)
+    with pytest.raises(TypeError, match="no argument momentums"):
+        getattr(optim, name)([weights[1]], momentums=1)
+
+
+# ---- windows ----
+
+
+def test_columns_of_one_image() -> None:
+    image = NUMBERS.normal(size=(2, 3, 4)).astype(np.float32)
+    columns = F.unfold(Tensor(image), 2, padding=1)
+    near(columns, torch.nn.functional.unfold(torch.tensor(image), 2, padding=1))
+    near(nn.Unfold(2, padding=1)(Tensor(image)), columns)
+    near(
+        F.fold(columns, (3, 4), 2, padding=1),
+        torch.nn.functional.fold(torch.tensor(columns.numpy()), (3, 4), 2, padding=1),
+    )
+    with pytest.raises(ShapeError, match=r"^unfold"):
+        F.unfold(Tensor([1.0]), 2)
+    with pytest.raises(ShapeError, match=r"^unfold"):
+        F.unfold(Tensor(image), 5)
+    with pytest.raises(ShapeError, match=r"^fold"):
+        F.fold(columns, (3, 4), 2)
+
+
+@pytest.mark.parametrize(("dim", "size", "step"), [(0, 3, 1), (1, 3, 2), (1, 2, 2), (1, 2, 3), (0, 1, 1), (1, 4, 9)])
+def test_windows_without_overlap_can_be_written(dim: int, size: int, step: int) -> None:
+    values = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    written = [library.tensor(values) for library in (torch, rg)]
+    for x in written:
+        x.unfold(dim, size, step).mul_(-1)
+    near(*reversed(written))

@@ -111,6 +111,8 @@ def unfold(self: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
     if not width:
         shape = (*self.shape[:k], self.shape[k] // distance + 1, *self.shape[k + 1 :], 0)
         return self._new(filled(shape, 0, self.dtype), None, self._device)
+    if width + distance > self.shape[k]:  # one window, in which no element is there twice
+        distance = max(distance, width)
     whole: Any = self
     windows: Tensor = windows_along_axis(whole, k, width, distance, 1, "unfold").moveaxis(k + 1, -1)
     return windows
@@ -119,14 +121,16 @@ def unfold(self: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
 def im2col(self: Tensor, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
     """The windows of images (batch, channels, height, width) as columns: (batch, channels * kernel, places).
 
-    What PyTorch calls `nn.functional.unfold`. Raises ShapeError.
+    What PyTorch calls `nn.functional.unfold`; one image (channels, height, width) needs no batch. Raises ShapeError.
 
     >>> Tensor([[[[1, 2, 3], [4, 5, 6]]]]).im2col(2).tolist()
     [[[1, 2], [2, 3], [4, 5], [5, 6]]]
     """
+    name = "unfold (im2col)"
+    if self.ndim == 3:
+        return im2col(self.unsqueeze(0), kernel, stride, padding, dilation)[0]
     if self.ndim != 4:
-        raise ShapeError(f"im2col: the shape is {self.shape}; it needs (batch, channels, height, width)")
-    name = "im2col (unfold)"
+        raise ShapeError(f"{name}: the shape is {self.shape}; it needs (batch, channels, height, width)")
     given = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
     size, step, border, spread = (_pair(name, value, key) for key, value in given.items())
     whole: Any = self.pad([(0, 0), (0, 0), *((count, count) for count in border)])
@@ -139,17 +143,20 @@ def im2col(self: Tensor, kernel: Any, stride: Any = 1, padding: Any = 0, dilatio
 def col2im(self: Tensor, size: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
     """The transpose of `im2col`: columns added up to images of `size`; PyTorch's `nn.functional.fold`.
 
+    Columns without a batch give one image. Raises ShapeError.
+
     >>> Tensor.ones(1, 4, 2).col2im((2, 3), 2).tolist()
     [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
     """
-
-    name = "col2im (fold)"
+    name = "fold (col2im)"
+    if self.ndim == 2:
+        return col2im(self.unsqueeze(0), size, kernel, stride, padding, dilation)[0]
     high, wide = _pair(name, size, "size")
     taps = _taps(name, (high, wide), kernel, stride, padding, dilation)
     count = taps[0].shape[0] * taps[1].shape[0]
     if self.ndim != 3 or self.shape[1] % count or self.shape[2] != taps[0].shape[1] * taps[1].shape[1]:
         raise ShapeError(
-            f"col2im: columns of shape {self.shape} for images of {(high, wide)}; they need (batch, a multiple of "
+            f"{name}: columns of shape {self.shape} for images of {(high, wide)}; they need (batch, a multiple of "
             f"{count}, {taps[0].shape[1] * taps[1].shape[1]})"
         )
     values = self.cast(accumulation_dtype(self.dtype))
