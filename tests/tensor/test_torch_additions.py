@@ -498,3 +498,18 @@ def test_windows_without_overlap_can_be_written(dim: int, size: int, step: int) 
     for x in written:
         x.unfold(dim, size, step).mul_(-1)
     near(*reversed(written))
+
+
+# ---- reductions ----
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["amax", "amin", "sum", "mean", "any", "all", "logsumexp", "var", "std", "norm", "nansum", "nanmean"],
+)
+def test_an_empty_dim_is_all_axes_as_in_pytorch(name: str) -> None:
+    values = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    x = Tensor(values)
+    found = getattr(x, name)(dim=(), keepdim=True)
+    near(found, getattr(torch, name)(torch.tensor(values), dim=(), keepdim=True))
+    assert x.sum(axis=()).shape == x.prod(axis=()).shape == x.amax(axis=()).shape == (2, 3)

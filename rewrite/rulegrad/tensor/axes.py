@@ -76,6 +76,12 @@ def axis_or_dim(axis: Any, dim: Any, operation: str, default: Any = None) -> Any
     return dim
 
 
+def axes_or_dim(axis: Any, dim: Any, operation: str, default: Any = None) -> Any:
+    """`axis_or_dim` of a reduction over several axes: an empty `dim` is all of them, and an empty `axis` none."""
+    named = axis_or_dim(axis, dim, operation, default)
+    return None if isinstance(dim, (tuple, list)) and not dim else named
+
+
 def several_axes(axes: Any, rank: int, operation: str) -> tuple[int, ...]:
     """`axes` (None for all, a number, or a sequence), counted from the front, in increasing order.
 

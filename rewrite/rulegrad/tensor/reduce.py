@@ -11,7 +11,7 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, uint64
 from rulegrad.tensor import selections
-from rulegrad.tensor.axes import axis_or_dim, one_axis, several_axes
+from rulegrad.tensor.axes import axes_or_dim, axis_or_dim, one_axis, several_axes
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.graph_functions import built_once
@@ -70,7 +70,7 @@ def dim_of_pytorch(axis: Any, dim: Any, keepdim: bool | None) -> int | None:
 
 
 def reduced_axes(self: Tensor, axis: Axes, dim: Axes, name: str, default: int | None = None) -> tuple[int, ...]:
-    return several_axes(axis_or_dim(axis, dim, name, default), self.ndim, name)
+    return several_axes(axes_or_dim(axis, dim, name, default), self.ndim, name)
 
 
 @built_once
@@ -319,7 +319,8 @@ def any(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
     >>> Tensor([[0, 1], [0, 0]]).any(axis=1).tolist()
     [True, False]
     """
-    return _accumulate(self.cast("bool"), "OR", False, reduced_axes(self, axis, dim, "any"), keepdims or keepdim, bool_)
+    axes = several_axes(axis_or_dim(axis, dim, "any"), self.ndim, "any")  # none, where `dim` is empty, as in PyTorch
+    return _accumulate(self.cast("bool"), "OR", False, axes, keepdims or keepdim, bool_)
 
 
 @built_once
@@ -329,7 +330,8 @@ def all(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
     >>> Tensor([[1, 2], [3, 0]]).all(axis=1).tolist()
     [True, False]
     """
-    return _accumulate(self.cast("bool"), "AND", True, reduced_axes(self, axis, dim, "all"), keepdims or keepdim, bool_)
+    axes = several_axes(axis_or_dim(axis, dim, "all"), self.ndim, "all")  # none, where `dim` is empty, as in PyTorch
+    return _accumulate(self.cast("bool"), "AND", True, axes, keepdims or keepdim, bool_)
 
 
 # ---- places ----

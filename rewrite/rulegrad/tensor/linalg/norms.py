@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor import linalg
-from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis
+from rulegrad.tensor.axes import axes_or_dim, is_list, one_axis
 from rulegrad.tensor.linalg.host import matrices, rounded, square
 from rulegrad.tensor.reduce import accumulation_dtype, root_of
 
@@ -34,7 +34,7 @@ def vector_norm(
     >>> vector_norm(Tensor([3.0, 4.0])).item(), vector_norm(Tensor([3.0, -4.0]), math.inf).item()
     (5.0, 4.0)
     """
-    axes, keep = axis_or_dim(axis, dim, "vector_norm"), keepdim or keepdims
+    axes, keep = axes_or_dim(axis, dim, "vector_norm"), keepdim or keepdims
     if dtype is not None:
         x = x.cast(dtype)
     size = x.abs() if x.dtype.is_complex or ord != 2 else x
