@@ -11,7 +11,7 @@ import pytest
 import rulegrad as rg
 import rulegrad.nn.functional as F
 from rulegrad import Tensor, amp, autograd, config, cuda, func, nn, optim
-from rulegrad.errors import ConfigError, DeviceError, DtypeError, GradientError, ModuleError, ShapeError
+from rulegrad.errors import AliasError, ConfigError, DeviceError, DtypeError, GradientError, ModuleError, ShapeError
 from rulegrad.nn.utils import parametrizations
 
 pytestmark = pytest.mark.usefixtures("on_the_interpreter")
@@ -513,3 +513,31 @@ def test_an_empty_dim_is_all_axes_as_in_pytorch(name: str) -> None:
     found = getattr(x, name)(dim=(), keepdim=True)
     near(found, getattr(torch, name)(torch.tensor(values), dim=(), keepdim=True))
     assert x.sum(axis=()).shape == x.prod(axis=()).shape == x.amax(axis=()).shape == (2, 3)
+
+
+# ---- views by strides ----
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "offset"),
+    [
+        ((2,), (2,), 0), ((2, 3), (4, 1), 1), ((3, 2), (1, 4), 2), ((2, 1, 2), (6, 9, 2), None), ((), (), 5), ((0, 2), (1, 1), 0)
+    ],
+)  # fmt: skip
+def test_what_is_written_by_strides_is_written(size: Any, stride: Any, offset: int | None) -> None:
+    written = [library.arange(12.0).reshape(3, 4) for library in (torch, rg)]
+    for x in written:
+        x.as_strided(size, stride, offset).mul_(-1)
+    near(*reversed(written))
+
+
+def test_places_that_are_shown_twice_are_not_written() -> None:
+    x = rg.arange(8.0)
+    for size, stride in (((3, 2), (1, 1)), ((3,), (0,)), ((2, 3), (3, 2))):
+        view = x.as_strided(size, stride)
+        near(view, torch.arange(8.0).as_strided(size, stride))
+        with pytest.raises(AliasError, match="clone"):
+            view.fill_(9)
+    view = x.as_strided((3, 2), (1, 1))
+    x.fill_(1)
+    assert view.tolist() == [[1, 1]] * 3

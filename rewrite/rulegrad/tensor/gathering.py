@@ -18,7 +18,7 @@ from rulegrad.errors import DtypeError, IndexRangeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_, int64
 from rulegrad.runtime import source_lines
-from rulegrad.tensor.axes import extents, integers, one_axis, whole_number
+from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.graph_functions import built_once
@@ -100,29 +100,6 @@ def take(self: Tensor, index: Indices, axis: int | None = None) -> Tensor:
     if axis is None:
         return _take(self.flatten(), index, 0, "take")
     return _take(self, index, one_axis(axis, self.ndim, "take"), "take")
-
-
-def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """PyTorch's as_strided, of the elements in C order: a copy, in which neighbours along axis k are `stride[k]` apart.
-
-    Of a view PyTorch counts in the memory of its base: give it what was viewed, or a contiguous tensor. Raises
-    ShapeError for strides that lead out of the tensor.
-
-    >>> Tensor([1, 2, 3, 4]).as_strided((3, 2), (1, 1)).tolist()
-    [[1, 2], [2, 3], [3, 4]]
-    """
-    shape, steps = extents((tuple(size),), "as_strided"), integers((tuple(stride),), "as_strided")
-    first = 0 if storage_offset is None else whole_number(storage_offset, "as_strided")
-    last = first + sum((n - 1) * step for n, step in zip(shape, steps))
-    if len(shape) != len(steps) or min(steps, default=0) < 0 or first < 0 or (0 not in shape and last >= self.size):
-        raise ShapeError(
-            f"as_strided: the size {shape} with the strides {steps} from {first} on does not lie within the "
-            f"{self.size} elements of the shape {self.shape}; give a stride of 0 or more for each axis"
-        )
-    numbers = self.arange(first, first + 1, device=self.device)
-    for n, step in zip(shape, steps):
-        numbers = numbers.unsqueeze(-1) + self.arange(n, device=self.device) * step
-    return self.flatten().take(numbers.reshape(shape))
 
 
 def _take(self: Tensor, index: Indices, k: int, name: str, wraps: bool = True) -> Tensor:

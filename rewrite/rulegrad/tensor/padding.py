@@ -12,7 +12,7 @@ from rulegrad.compile import backward
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import float32, int64, uint8
-from rulegrad.tensor.axes import integers, one_axis, whole_number
+from rulegrad.tensor.axes import extents, integers, one_axis, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.convolution import sliding_windows, windows_along_axis
 from rulegrad.tensor.gathering import taken_along
@@ -116,6 +116,42 @@ def unfold(self: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
     whole: Any = self
     windows: Tensor = windows_along_axis(whole, k, width, distance, 1, "unfold").moveaxis(k + 1, -1)
     return windows
+
+
+def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """PyTorch's as_strided, of the elements in C order: a view, in which neighbours along axis k are `stride[k]` apart.
+
+    Of a view PyTorch counts in the memory of its base: give it what was viewed, or a contiguous tensor. Where the
+    elements along an axis lie between those of another one, or are the same, it cannot be changed in place
+    (AliasError). Raises ShapeError for strides that lead out of the tensor.
+
+    >>> from rulegrad import Tensor
+    >>> x = Tensor([1, 2, 3, 4])
+    >>> x.as_strided((3, 2), (1, 1)).tolist()
+    [[1, 2], [2, 3], [3, 4]]
+    >>> _ = x.as_strided((2,), (2,)).zero_(); x.tolist()
+    [0, 2, 0, 4]
+    """
+    shape, steps = extents((size,), "as_strided"), integers((stride,), "as_strided")
+    first = 0 if storage_offset is None else whole_number(storage_offset, "as_strided")
+    length = 1 + sum((n - 1) * step for n, step in zip(shape, steps))  # from the first element to the last
+    inside = 0 in shape or first + length <= self.size
+    if len(shape) != len(steps) or min(steps, default=0) < 0 or first < 0 or not inside:
+        raise ShapeError(
+            f"as_strided: the size {shape} with the strides {steps} from {first} on does not lie within the "
+            f"{self.size} elements of the shape {self.shape}; give a stride of 0 or more for each axis"
+        )
+    if 0 in shape:
+        return self.flatten()[:0].reshape(shape)
+    moving = sorted((k for k, n in enumerate(shape) if n > 1 and steps[k]), key=lambda k: -steps[k])
+    others = [k for k in range(len(shape)) if k not in moving]  # all whose elements are one
+    view = self.flatten()[first : first + length]
+    for k in moving:  # the windows of an axis have the elements of the axes with shorter strides
+        length -= (shape[k] - 1) * steps[k]
+        view = view.unfold(-1, length, steps[k])
+    places: Any = np.argsort([*moving, *others])
+    found = view.reshape(tuple(shape[k] for k in moving) + (1,) * len(others)).permute(*places.tolist())
+    return found.expand(shape)
 
 
 def im2col(self: Tensor, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:

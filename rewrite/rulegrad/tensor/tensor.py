@@ -374,7 +374,6 @@ class Tensor(SpecialMethods):
     # elements at indices
     gather = gathering.gather
     take_along_axis = gathering.take_along_axis
-    as_strided = gathering.as_strided
     take_along_dim = gathering.take_along_dim
     take = gathering.take
     index_select = gathering.index_select
@@ -473,6 +472,7 @@ class Tensor(SpecialMethods):
     # padding
     pad = padding.pad
     unfold = padding.unfold
+    as_strided = padding.as_strided
     im2col = padding.im2col
     col2im = padding.col2im
     interpolate = padding.interpolate
