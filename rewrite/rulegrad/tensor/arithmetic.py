@@ -21,6 +21,7 @@ from rulegrad.tensor.operands import (
     expand_to,
     float_dtype,
     result_dtype,
+    tensors_of,
 )
 from rulegrad.tensor.storage import is_weak_scalar
 
@@ -169,6 +170,7 @@ def complex(cls: type[Tensor], real: Tensor, imag: Tensor) -> Tensor:
     >>> Tensor.complex(Tensor([1.0]), Tensor([2.0])).tolist()
     [(1+2j)]
     """
+    real, imag = tensors_of([real, imag], (), "complex")
     common = result_dtype(real, imag)
     dtype = float64 if common.bits == 64 or not common.is_float else float32
     if common.is_complex:
@@ -219,11 +221,15 @@ def isnan(self: Tensor) -> Tensor:
 def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
     """(m, n) with `self == m * 2**n`, 0.5 <= |m| < 1, and n an int32; n is 0 for zeros, infinities and nan.
 
+    Raises DtypeError for complex numbers.
+
     >>> from rulegrad import Tensor
     >>> [part.tolist() for part in Tensor([8.0, 0.0]).frexp()]
     [[0.5, 0.0], [4, 0]]
     """
     own = self.dtype
+    if own.is_complex:
+        raise DtypeError(f"frexp: {own} has no exponent; take frexp of .real and of .imag")
     x = _working_float(self)
     info, digits = finfo(x.dtype), x.dtype.mantissa
     plain = x.not_equal(0) & (x.abs() < math.inf)
@@ -249,6 +255,8 @@ def ldexp(self: Tensor, other: Operand) -> Tensor:
     if result_dtype(n).is_inexact:
         factor: Tensor | float = 2.0**n if is_weak_scalar(n) else n.exp2()
         return self * factor
+    if self.dtype.is_complex:
+        return from_parts(self, ldexp(self.real, n), ldexp(self.imag, n))
     own = float_dtype(self.dtype)
     x = _working_float(self.cast(own))
     most = (1 << (x.dtype.exponent - 1)) - 2

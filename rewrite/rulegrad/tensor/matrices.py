@@ -36,12 +36,14 @@ def slogdet(self: Tensor) -> linalg.Slogdet:
 
 
 def logdet(self: Tensor) -> Tensor:
-    """The logarithms of the determinants: nan for negative ones.
+    """The logarithms of the determinants: nan for negative ones, complex for matrices of complex numbers.
 
     >>> Tensor([[1.0, 5.0], [0.0, 1.0]]).logdet().item()
     0.0
     """
     sign, logarithm = self.slogdet()
+    if self.dtype.is_complex:
+        return sign.log() + logarithm
     result: Tensor = (sign < 0).where(float("nan"), logarithm)
     return result
 

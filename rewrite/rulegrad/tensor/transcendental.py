@@ -305,7 +305,7 @@ def sinc(self: Tensor) -> Tensor:
     [1.0, 0.637]
     """
     angle = as_floating(self) * math.pi
-    near = (angle < 0.5) & (angle > -0.5)
+    near = angle.abs() < 0.5
     square = near.where(angle, 0.0).square()
     series = square * 0.0 + _SINC_SERIES[-1]
     for factor in _SINC_SERIES[-2::-1]:
