@@ -143,14 +143,21 @@ class Compiler:
         return _Findings([*flags, *wanted, *(["-fno-tree-loop-if-convert"] if wrong else [])], linker)
 
     def _accepts(self, flags: list[str]) -> bool:
-        command = [*self.command, "-Werror", *flags, "-fsyntax-only", "-x", "c", os.devnull]
-        return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode == 0
+        return self._asked(["-Werror", *flags, "-fsyntax-only", "-x", "c", os.devnull]).returncode == 0
 
     def _libraries(self) -> list[str]:
         """The libraries that the linker needs beside object files: that of mathematics, and the compiler's."""
-        command = [*self.command, "-print-libgcc-file-name"]
-        asked = subprocess.run(command, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL)
-        return ["-l:libm.so.6", asked.stdout.strip()]
+        return ["-l:libm.so.6", self._asked(["-print-libgcc-file-name"]).stdout.strip()]
+
+    def _asked(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+        """The compiler's answer. Raises DeviceError where it cannot be run."""
+        command = [*self.command, *arguments]
+        try:
+            return subprocess.run(
+                command, capture_output=True, check=False, text=True, errors="replace", stdin=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise _gone(self.command[0], error) from None
 
     def _wrong_values(self, trial: _Job) -> int | None:
         """How many wrong values the program that tries a compiler has; None where it cannot be made or loaded."""
@@ -195,7 +202,7 @@ class Compiler:
                 )
             except OSError as error:
                 os.unlink(target)
-                raise DeviceError(f"the C compiler {self.command[0]} cannot be run: {error}") from None
+                raise _gone(self.command[0], error) from None
         return _Job(process, Path(target), source, linker)
 
     def compile(self, source: str) -> bytes:
@@ -266,6 +273,14 @@ class _Job:
     def _check(self, status: int, message: str) -> None:
         if status:
             raise not_built("c", f"{message.strip()}\n(exit status {status})", self.source)
+
+
+def _gone(program: str, error: OSError) -> DeviceError:
+    """What is said of a compiler that was found, and cannot be run any more."""
+    return DeviceError(
+        f"the C compiler {program} cannot be run: {error}; set CC to one that can, or start again, which looks for "
+        "another one"
+    )
 
 
 def candidates() -> list[str]:

@@ -273,6 +273,13 @@ def test_a_linker_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiler._found().linker == []
 
 
+def test_a_compiler_that_has_vanished_is_named(tmp_path: Path) -> None:
+    gone = backend("c").module.compilers.Compiler((str(tmp_path / "cc"),))
+    for attempt in (gone.flags, lambda: gone.compile("int x;")):
+        with pytest.raises(DeviceError, match=r"the C compiler .*cc cannot be run: .*; set CC to one"):
+            attempt()
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a script stands for the compiler")
 def test_a_compiler_that_crashes_gets_the_program_again_without_vectorizers(tmp_path: Path) -> None:
     module = backend("c").module
