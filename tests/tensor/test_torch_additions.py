@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import numpy as np
@@ -541,3 +542,73 @@ def test_places_that_are_shown_twice_are_not_written() -> None:
     view = x.as_strided((3, 2), (1, 1))
     x.fill_(1)
     assert view.tolist() == [[1, 1]] * 3
+
+
+# ---- complex numbers, and what is not a tensor ----
+
+
+def test_more_functions_of_complex_numbers() -> None:
+    values = np.array([[1 + 1j, 0.5j], [0.25, 1 - 1j]], np.complex64)
+    x, theirs = Tensor(values), torch.tensor(values)
+    near(x.ldexp(-2), torch.ldexp(theirs, torch.tensor(-2)))
+    near(x.sinc(), torch.sinc(theirs))
+    near(Tensor([0j, 1e-3 + 1e-3j]).sinc(), torch.sinc(torch.tensor([0j, 1e-3 + 1e-3j])))
+    near(x.logdet(), torch.logdet(theirs))
+    near(Tensor([[-2 + 0j]]).logdet(), math.log(2) + math.pi * 1j)
+    with pytest.raises(DtypeError, match="real"):
+        x.frexp()
+
+
+X = Tensor([[2.0, 1.0], [1.0, 3.0]], device="numpy")
+ROWS, INDEX, VECTOR = (Tensor(numbers, device="numpy") for numbers in ([[[1.0, 2.0]]], [0, 1], [1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: rg.linalg.solve(X, 1), DtypeError),
+        (lambda: rg.linalg.cross(VECTOR, "x"), DtypeError),
+        (lambda: rg.linalg.lstsq(X, 1), DtypeError),
+        (lambda: rg.linalg.householder_product(X, 1), DtypeError),
+        (lambda: rg.linalg.tensorsolve(X, 1), DtypeError),
+        (lambda: rg.linalg.vecdot(VECTOR, 1), DtypeError),
+        (lambda: rg.linalg.lu_solve(X, INDEX, 1), DtypeError),
+        (lambda: rg.linalg.ldl_solve(X, 1, X), DtypeError),
+        (lambda: rg.linalg.multi_dot([X, 1]), DtypeError),
+        (lambda: rg.linalg.det(1), DtypeError),
+        (lambda: rg.special.polygamma(VECTOR, 1), DtypeError),
+        (lambda: rg.complex(X, 1), DtypeError),
+        (lambda: rg.equal(X, 1), DtypeError),
+        (lambda: F.embedding_bag(INDEX, 1), DtypeError),
+        (lambda: F.embedding(INDEX, 1), DtypeError),
+        (lambda: F.grid_sample(X, 1), DtypeError),
+        (lambda: F.affine_grid(X, 1), ShapeError),
+        (lambda: F.bilinear(X, X, 1), DtypeError),
+        (lambda: F.bilinear(X, X, X), ShapeError),
+        (lambda: rg.constant_pad_nd(X, 1), ShapeError),
+        (lambda: X.index_put(1, X), DtypeError),
+        (lambda: rg.poisson(X, VECTOR), DtypeError),
+        (lambda: rg.poisson(1), DtypeError),
+        (lambda: rg.normal(X, "x"), DtypeError),
+        (lambda: rg.normal(0.0, 1.0, 3), ShapeError),
+        (lambda: rg.normal(X, 0.0, generator=VECTOR), DtypeError),
+        (lambda: rg.rot90(X, 0, Tensor(1)), ShapeError),
+        (lambda: rg.rot90(X, 1, 1), ShapeError),
+        (lambda: rg.rot90(X, "x"), ShapeError),
+        (lambda: F.adaptive_avg_pool1d(ROWS, ROWS), ShapeError),
+        (lambda: X.as_strided("x", 0), ShapeError),
+        (lambda: Tensor([1j]).histogram(2), DtypeError),
+        (lambda: VECTOR.quantile(1j), ShapeError),
+        (lambda: rg.linalg.qr(X, "foo"), ConfigError),
+        (lambda: rg.linalg.eigh(X, UPLO="X"), ConfigError),
+        (lambda: rg.linalg.lstsq(X, X, driver="x"), ConfigError),
+    ],
+)
+def test_what_fits_no_parameter_is_named(call: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call()
+
+
+def test_arrays_beside_a_tensor_are_tensors() -> None:
+    near(rg.linalg.solve(X, np.array([3.0, 4.0], np.float32)), [1.0, 1.0])
+    near(rg.special.zeta(2.0, Tensor([1.0])), [math.pi**2 / 6])

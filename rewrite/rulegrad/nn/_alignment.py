@@ -9,12 +9,14 @@ import numpy as np
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.nn._steps import kept, split
 from rulegrad.tensor.losses import Reduction
+from rulegrad.tensor.operands import of_tensors
 from rulegrad.tensor.tensor import Tensor
 
 #: The logarithm of a probability of 0. Numbers this small add up without becoming infinite, so no gradient is nan.
 _NEVER = -1e30
 
 
+@of_tensors
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -16,11 +16,13 @@ from rulegrad.tensor.gathering import indices_along, taken_along
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.linalg import vector_norm
-from rulegrad.tensor.operands import as_tensor
+from rulegrad.tensor.operands import as_tensor, of_tensors
 from rulegrad.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.gathering import Indices
 
 Mode = Literal["sum", "mean", "max"]
 
@@ -201,8 +203,9 @@ class EmbeddingBag(_Table):
         )
 
 
+@of_tensors
 def embedding(
-    input: Tensor,
+    input: Indices,
     weight: Tensor,
     padding_idx: int | None = None,
     max_norm: float | None = None,
@@ -235,6 +238,7 @@ def embedding(
     return (indices == padding_idx).unsqueeze(-1).where(rows.detach(), rows)
 
 
+@of_tensors
 @built_once
 def embedding_bag(
     input: Tensor,

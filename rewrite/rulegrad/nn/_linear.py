@@ -11,6 +11,7 @@ from rulegrad.nn._arguments import require_sizes
 from rulegrad.nn._module import Described, Layer
 from rulegrad.tensor.axes import integers, is_list
 from rulegrad.tensor.graph_functions import built_once
+from rulegrad.tensor.operands import of_tensors
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -105,6 +106,7 @@ class Bilinear(Described):
         return bilinear(first, second, self.weight, self.bias)
 
 
+@of_tensors
 @built_once
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1 @ weight[k] @ input2 + bias[k]` for each output k: `nn.Bilinear` as a function. Raises ShapeError.
@@ -114,6 +116,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     [11]
     """
     lead = input1.shape[:-1]
+    if weight.ndim != 3:
+        raise ShapeError(f"bilinear: a weight of shape {weight.shape}; it needs (outputs, inputs, inputs)")
     outputs, ins1, ins2 = weight.shape
     if input1.shape != (*lead, ins1) or input2.shape != (*lead, ins2):
         raise ShapeError(

@@ -11,6 +11,7 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import extents
 from rulegrad.tensor.gathering import taken
 from rulegrad.tensor.graph_functions import built_once
+from rulegrad.tensor.operands import of_tensors
 from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.tensor import Tensor
 
@@ -18,6 +19,7 @@ Mode = Literal["bilinear", "nearest", "bicubic"]
 Border = Literal["zeros", "border", "reflection"]
 
 
+@of_tensors
 @built_once
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The places that `grid_sample` reads for images of `size` under affine maps: `theta @ (x, y, 1)`.
@@ -31,11 +33,12 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     >>> F.affine_grid(same, (1, 1, 1, 2)).tolist()
     [[[[-0.5, 0.0], [0.5, 0.0]]]]
     """
-    batch, _, *spatial = extents(tuple(size), "affine_grid") if len(size) in (4, 5) else (0, 0)
+    sizes = extents((size,), "affine_grid")
+    batch, _, *spatial = sizes if len(sizes) in (4, 5) else (0, 0)
     rank = len(spatial)
     if rank not in (2, 3) or theta.shape != (batch, rank, rank + 1):
         raise ShapeError(
-            f"affine_grid: theta of shape {theta.shape} for the size {tuple(size)}; it needs (batch, 2, 3) for "
+            f"affine_grid: theta of shape {theta.shape} for the size {sizes}; it needs (batch, 2, 3) for "
             "(batch, channels, height, width), or (batch, 3, 4) with a depth"
         )
     ones = Tensor.ones(*spatial, dtype=theta.dtype, device=theta.device)
@@ -48,6 +51,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     return (places @ theta.mT).reshape(batch, *spatial, rank)
 
 
+@of_tensors
 @built_once
 def grid_sample(
     input: Tensor,

@@ -9,7 +9,8 @@ from typing import Any
 from rulegrad import linalg
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.tensor.axes import extents, whole_number
-from rulegrad.tensor.generators import fork_rng, get_rng_state, set_rng_state
+from rulegrad.tensor.generators import fork_rng, get_rng_state, require_generator, set_rng_state
+from rulegrad.tensor.operands import of_tensors
 from rulegrad.tensor.outputs import taking_out
 from rulegrad.tensor.tensor import Tensor
 
@@ -62,6 +63,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     return tuple(places // math.prod(sizes[k + 1 :]) % size for k, size in enumerate(sizes))
 
 
+@of_tensors
 def poisson(input: Tensor, generator: Any = None) -> Tensor:
     """Counts with these rates, of the dtype of the rates.
 
@@ -71,6 +73,7 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
     """
     from rulegrad.pytorch.distributions import Poisson  # late: few programs have use for distributions
 
+    require_generator(generator, "poisson")
     if not input.dtype.is_float:
         raise DtypeError(f"poisson: the rates are {input.dtype}; cast them to a float dtype")
     counts = Poisson(input, validate_args=False)

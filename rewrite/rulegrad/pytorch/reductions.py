@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.ir import dtype as dtypes
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.operands import result_dtype
+from rulegrad.tensor.operands import of_tensors, result_dtype
 from rulegrad.tensor.order_statistics import middle
 from rulegrad.tensor.outputs import taking_out
 from rulegrad.tensor.selections import largest, smallest
+
+if TYPE_CHECKING:
+    from rulegrad.tensor.tensor import Tensor
 
 
 @taking_out
@@ -107,7 +110,8 @@ def std_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim:
     return input.std_mean(**_spread(dim, unbiased, keepdim, **more))
 
 
-def equal(input: Any, other: Any) -> bool:
+@of_tensors
+def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and elements: one bool, for which the elements are computed.
 
     >>> import rulegrad

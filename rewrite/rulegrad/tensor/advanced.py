@@ -16,7 +16,7 @@ import numpy as np
 
 from rulegrad._core import put_at, view_at
 from rulegrad.config import config
-from rulegrad.errors import IndexRangeError, ShapeError
+from rulegrad.errors import DtypeError, IndexRangeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.aliasing import is_same_view, mark_copied
@@ -153,9 +153,13 @@ def _is_at(self: Tensor, index: Any, value: Any) -> bool:
 def index_put(self: Tensor, indices: tuple[Any, ...], values: Any, accumulate: bool = False) -> Tensor:
     """PyTorch's index_put: a new tensor with `values` at `indices`, or added there.
 
+    Raises DtypeError for indices that are not a tuple of one for each axis.
+
     >>> Tensor([1, 2, 3]).index_put(([0, 2],), [10, 30]).tolist()
     [10, 2, 30]
     """
+    if not isinstance(indices, (tuple, list)):
+        raise DtypeError(f"index_put: indices is a {type(indices).__name__}; give a tuple, with one for each axis")
     return _with(self, tuple(indices), values, "ADD" if accumulate else "STORE")
 
 

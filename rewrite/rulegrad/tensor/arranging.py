@@ -116,10 +116,11 @@ def rot90(self: Tensor, k: int = 1, axes: tuple[int, int] = (0, 1), *, dims: tup
     >>> Tensor([[1, 2], [3, 4]]).rot90().tolist()
     [[2, 4], [1, 3]]
     """
-    first, second = (one_axis(axis, self.ndim, "rot90") for axis in dims or axes)
-    if first == second:
-        raise ShapeError(f"rot90: axis {first} twice; name two axes")
-    turns = k % 4
+    plane = [one_axis(axis, self.ndim, "rot90") for axis in integers((dims or axes,), "rot90")]
+    if len(plane) != 2 or plane[0] == plane[1]:
+        raise ShapeError(f"rot90: the axes {plane}; name two axes")
+    first, second = plane
+    turns = whole_number(k, "rot90") % 4
     if turns == 2:
         return self.flip(first, second)
     if turns == 1:

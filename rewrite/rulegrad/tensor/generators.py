@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 _BITS: Final = (1 << 64) - 1
 
 
+def require_generator(generator: Any, operation: str) -> None:
+    """Raises DtypeError for what is neither a generator nor None, which stands for the default one."""
+    if generator is not None and not isinstance(generator, Generator):
+        raise DtypeError(f"{operation}: generator is a {type(generator).__name__}; give a rulegrad.Generator")
+
+
 class Generator:
     """A source of random numbers of its own, for the argument `generator` of `Tensor.rand` and the like.
 

@@ -163,6 +163,35 @@ def tensors_of(first: T | Iterable[T], others: Sequence[Any], operation: str) ->
     return [as_tensor(like, one, operation) for one in given]
 
 
+def of_tensors(function: F) -> F:
+    """A function that is given tensors for the parameters that are annotated as tensors.
+
+    Arrays and lists beside a tensor become tensors. Raises DtypeError for numbers and what else is not a tensor.
+    """
+    wanted = {name for name, kind in function.__annotations__.items() if kind in ("Tensor", "Tensor | None")}
+    order = list(inspect.signature(function).parameters)
+    operation = function.__name__
+
+    @functools.wraps(function)
+    def checked(*arguments: Any, **more: Any) -> Any:
+        given = {**dict(zip(order, arguments)), **more}
+        wrong = {
+            name: value
+            for name, value in given.items()
+            if name in wanted and value is not None and not isinstance(value, TensorCore)
+        }
+        if not wrong:
+            return function(*arguments, **more)
+        like: Any = next((value for value in given.values() if isinstance(value, TensorCore)), None)
+        if like is None:
+            (name, value), *_ = wrong.items()
+            raise DtypeError(f"{operation}: {name} is a {type(value).__name__}; use a tensor")
+        given.update({name: as_tensor(like, value, operation) for name, value in wrong.items()})
+        return function(*(given[name] for name, _ in zip(order, arguments)), **{name: given[name] for name in more})
+
+    return cast("F", checked)
+
+
 def number_of(value: Any, operation: str) -> tuple[Any, DType]:
     """A Python number and the dtype it stands for: that of a NumPy number or a tensor without axes is its own.
 

@@ -131,7 +131,7 @@ def quantile_along(
     given = q.tolist() if hasattr(q, "tolist") else q
     several = isinstance(given, list | tuple)
     shares = given if several else [given]
-    if not all(is_weak_scalar(share) and 0 <= share <= 1 for share in shares):
+    if not all(is_weak_scalar(share) and not isinstance(share, complex) and 0 <= share <= 1 for share in shares):
         raise ShapeError(f"{name}: q={given}; shares are numbers between 0 and 1, or a list of them")
     if interpolation not in get_args(Interpolation):
         raise ConfigError(f"{name}: interpolation={interpolation!r}; use one of {', '.join(get_args(Interpolation))}")

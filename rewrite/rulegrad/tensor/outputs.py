@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from rulegrad.errors import ShapeError
+from rulegrad.tensor.operands import of_tensors
 
 Function = TypeVar("Function")
 
@@ -29,10 +30,10 @@ def put(result: Any, out: Any) -> Any:
 
 
 def taking_out(function: Function) -> Function:
-    """A function that takes `out=` beside its own arguments; a class stays as it is."""
+    """A function that takes `out=` beside its own arguments, and tensors (`of_tensors`); a class stays as it is."""
     if not isinstance(function, FunctionType):
         return function
-    inner: Callable[..., Any] = function
+    inner: Callable[..., Any] = of_tensors(function)
 
     @functools.wraps(inner)
     def call(*arguments: Any, out: Any = None, **more: Any) -> Any:

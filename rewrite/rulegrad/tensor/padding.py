@@ -327,7 +327,7 @@ def _pair(operation: str, value: Any, name: str) -> tuple[int, int]:
 
 def pairs_of_axes(pad: Sequence[int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
     """PyTorch's numbers of a padding, the last axis first, as a pair for each axis in order. Raises ShapeError."""
-    numbers, rank = list(pad), len(shape)
+    numbers, rank = integers((pad,), "pad"), len(shape)
     count = len(numbers) // 2
     if len(numbers) % 2 or count > rank:
         raise ShapeError(f"pad: {numbers} for the shape {shape}; give a pair for each of the last axes")

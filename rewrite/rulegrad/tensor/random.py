@@ -23,10 +23,10 @@ from rulegrad.tensor.axes import is_list, whole_number
 from rulegrad.tensor.capturing import each_call
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.creation import counted
-from rulegrad.tensor.generators import Generator, default_generator
+from rulegrad.tensor.generators import Generator, default_generator, require_generator
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.mapping import apart
-from rulegrad.tensor.operands import broadcast_shapes, result_dtype
+from rulegrad.tensor.operands import broadcast_shapes, number_of, result_dtype
 from rulegrad.tensor.storage import default_float, device_name, fits, upload
 
 if TYPE_CHECKING:
@@ -138,8 +138,7 @@ def _drawn_state(count: int, device: str | None, generator: Generator | None) ->
 
     The first number and the seed, and what is added to the number in mapped functions.
     """
-    if generator is not None and not isinstance(generator, Generator):
-        raise DtypeError(f"random: generator is a {type(generator).__name__}; give a rulegrad.Generator")
+    require_generator(generator, "random")
     where = device_name(device) or devices.default()
     drawn, offsets = apart(count, where)
     return _drawn(Draw(drawn, where, generator or default_generator)), offsets
@@ -276,10 +275,12 @@ def normal(
     if size is None and len(listed) == 3 and is_list(listed[2]):
         size = listed.pop()
     if size is not None or any(isinstance(value, (float, TensorCore)) for value in listed):
+        if len(listed) > 2:
+            raise ShapeError(f"normal: {len(listed)} numbers; give mean, std, and the shape as a tuple")
         mean, std = [*listed, *(mean, std)[len(listed) :]]
         shape = () if size is None else (size,)
     given = [value for value in (mean, std) if isinstance(value, TensorCore)]
-    if not isinstance(std, TensorCore) and std < 0:
+    if not isinstance(std, TensorCore) and number_of(std, "normal")[0] < 0:
         raise ShapeError(f"normal: std={std} is negative; use a deviation of 0 or more")
     if given and not shape:
         shape = (broadcast_shapes("normal", *(value.shape for value in given)),)

@@ -382,7 +382,9 @@ def _counted_in(
 
 
 def _borders(self: Tensor, bins: Any, ends: tuple[float, float] | None, name: str) -> Tensor:
-    """The borders of intervals of one width, or those that are given."""
+    """The borders of intervals of one width, or those that are given. Raises DtypeError for complex numbers."""
+    if self.dtype.is_complex:
+        raise DtypeError(f"{name}: values of {self.dtype} have no order; take .real, .imag or .abs() first")
     dtype = self.dtype if self.dtype.is_float else float64
     if not isinstance(bins, int):
         given = as_tensor(self, bins, name).cast(dtype)

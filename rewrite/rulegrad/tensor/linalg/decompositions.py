@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rulegrad.errors import ConfigError
 from rulegrad.ir.dtype import complex64, complex128, float64
 from rulegrad.tensor.linalg import gradients
 from rulegrad.tensor.linalg.host import (
@@ -145,7 +146,7 @@ def _first_minor(a: Array) -> Array:
 def qr(x: Tensor, mode: str = "reduced") -> QR:
     """Q with orthonormal columns and upper triangles R with `Q @ R = x`. Synchronises.
 
-    mode: "reduced", "complete" for square Q, or "r" for R of "reduced" and an empty Q. Raises ValueError for
+    mode: "reduced", "complete" for square Q, or "r" for R of "reduced" and an empty Q. Raises ConfigError for
     another one, ShapeError. Gradient: where the first columns, as many as Q has, are independent. With mode="complete"
     and more rows than columns there is none (RulegradError): the columns that are added are not determined.
 
@@ -155,7 +156,7 @@ def qr(x: Tensor, mode: str = "reduced") -> QR:
     """
     matrices(x, "qr")
     if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"qr: mode is {mode!r}; use 'reduced', 'complete' or 'r'")
+        raise ConfigError(f"qr: mode is {mode!r}; use 'reduced', 'complete' or 'r'")
     rows, columns = x.shape[-2:]
     if mode == "complete" and rows > columns:
         no_gradient(f"qr of {x.shape} with mode={mode!r}", "mode='reduced'", x)
@@ -220,7 +221,7 @@ def svdvals(x: Tensor) -> Tensor:
 def eigh(x: Tensor, UPLO: str = "L") -> Eigh:  # noqa: N803  (PyTorch's name)
     """Eigenvalues, real and rising, and eigenvectors, in columns, of Hermitian matrices. Synchronises.
 
-    Reads the lower triangle; the upper one with UPLO="U". Raises ValueError for another UPLO, ShapeError, and
+    Reads the lower triangle; the upper one with UPLO="U". Raises ConfigError for another UPLO, ShapeError, and
     LinalgError when the iteration does not end. Gradient: that of Hermitian matrices, where no eigenvalue is repeated,
     for results that do not depend on the columns' signs (phases).
 
@@ -253,7 +254,7 @@ def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803  (PyTorch's na
 def _lower(x: Tensor, triangle: str, operation: str) -> Tensor:
     """Matrices whose lower triangle is to be read."""
     if triangle not in ("L", "U"):
-        raise ValueError(f"{operation}: UPLO is {triangle!r}; use 'L' or 'U'")
+        raise ConfigError(f"{operation}: UPLO is {triangle!r}; use 'L' or 'U'")
     found: Tensor = x if triangle == "L" else adjoint(x)
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from rulegrad.errors import ShapeError
+from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.linalg import gradients
 from rulegrad.tensor.linalg.decompositions import qr, svd, svdvals
@@ -58,7 +58,7 @@ def lstsq(a: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None)
     driver: says, as in PyTorch, what else is found; "gelsy" by default. With all but "gels" the rank; with "gelsd" and
     "gelss" the singular values; with all but "gelsy", for more rows than columns and where all ranks are full, the
     residuals: the sums of squares of `a @ X - b`. What is not found is an empty tensor. Gradient: of solution and
-    residuals, where the rank does not change. Raises ShapeError, and ValueError for another driver.
+    residuals, where the rank does not change. Raises ShapeError, and ConfigError for another driver.
 
     >>> from rulegrad import Tensor
     >>> lstsq(Tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), Tensor([1.0, 2.0, 3.0])).solution.round(decimals=3).tolist()
@@ -67,7 +67,7 @@ def lstsq(a: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None)
     matrices(a, "lstsq")
     driver = "gelsy" if driver is None else driver
     if driver not in _DRIVERS:
-        raise ValueError(f"lstsq: driver is {driver!r}; use one of {', '.join(map(repr, _DRIVERS))}")
+        raise ConfigError(f"lstsq: driver is {driver!r}; use one of {', '.join(map(repr, _DRIVERS))}")
     vectors = b.ndim == 1 or (a.ndim > 2 and b.shape == a.shape[:-1])
     right = b.unsqueeze(-1) if vectors else b
     if right.ndim < 2 or a.shape[-2] != right.shape[-2]:

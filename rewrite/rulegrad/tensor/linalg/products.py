@@ -11,7 +11,7 @@ from rulegrad.errors import ShapeError
 from rulegrad.tensor import linalg
 from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis, whole_number
 from rulegrad.tensor.linalg.host import matrices
-from rulegrad.tensor.operands import broadcast_shapes, result_dtype
+from rulegrad.tensor.operands import broadcast_shapes, result_dtype, tensors_of
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     >>> multi_dot([Tensor([1, 2]), Tensor([[1, 0], [0, 2]]), Tensor([[1], [1]])]).tolist()
     [5]
     """
+    tensors = tensors_of(tensors, (), "multi_dot")
     if len(tensors) < 2:
         raise ShapeError(f"multi_dot: {len(tensors)} tensors; give two or more")
     first, last = tensors[0], tensors[-1]

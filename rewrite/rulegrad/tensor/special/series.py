@@ -63,7 +63,8 @@ def special(function: Function) -> Function:
 def special_of_two(function: Function) -> Function:
     """A function of two tensors, or of a tensor and a number, which broadcast; otherwise as `special`."""
 
-    @wraps(function)
+    # The annotations are its own: it takes numbers, too.
+    @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def of_tensors(input: Any, other: Any) -> Any:
         name = function.__name__
         first, second = both(input, other, name)
