@@ -166,6 +166,7 @@ ROWS, INDEX, VECTOR = (Tensor(numbers, device="numpy") for numbers in ([[[1.0, 2
         (lambda: rg.linalg.lu_solve(X, INDEX, 1), DtypeError),
         (lambda: rg.linalg.ldl_solve(X, 1, X), DtypeError),
         (lambda: rg.linalg.multi_dot([X, 1]), DtypeError),
+        (lambda: rg.linalg.multi_dot(1), ShapeError),
         (lambda: rg.linalg.det(1), DtypeError),
         (lambda: rg.special.polygamma(VECTOR, 1), DtypeError),
         (lambda: rg.complex(X, 1), DtypeError),

@@ -118,7 +118,7 @@ def rot90(self: Tensor, k: int = 1, axes: tuple[int, int] = (0, 1), *, dims: tup
     """
     plane = [one_axis(axis, self.ndim, "rot90") for axis in integers((dims or axes,), "rot90")]
     if len(plane) != 2 or plane[0] == plane[1]:
-        raise ShapeError(f"rot90: the axes {plane}; name two axes")
+        raise ShapeError(f"rot90: the axes {plane}; name two axes, none twice")
     first, second = plane
     turns = whole_number(k, "rot90") % 4
     if turns == 2:

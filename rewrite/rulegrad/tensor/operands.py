@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -23,7 +23,7 @@ from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.storage import Scalar, default_complex, default_float, fits, is_weak_scalar, scalar_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -156,7 +156,7 @@ def with_nothing_of(result: Any, value: Any) -> Any:
 
 def tensors_of(first: T | Iterable[T], others: Sequence[Any], operation: str) -> list[T]:
     """The tensors of `f(a, b)` and of `f([a, b])` alike; arrays and lists beside a tensor become tensors."""
-    given = [*([first] if isinstance(first, TensorCore) else first), *others]
+    given = [*(first if isinstance(first, Iterable) and not isinstance(first, TensorCore) else [first]), *others]
     like: Any = next((one for one in given if isinstance(one, TensorCore)), None)
     if like is None:
         raise ShapeError(f"{operation}: there is no tensor among the {len(given)} arguments; give at least one")
