@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, nn, optim
+from rulegrad.nn import functional as F
 
 
 def array(*shape: int, seed: int = 0, dtype: str = "float32") -> Any:
@@ -89,3 +90,31 @@ def check(program: Callable[[Run], None], traces: int, tolerance: float = 2e-6) 
         function, counts = run.functions[0]
         assert counts[0] == traces == len(function.reasons()), function.reasons()
     return function
+
+
+def network(*layers: Any) -> nn.Sequential:
+    Tensor.manual_seed(0)
+    return nn.Sequential(*layers) if layers else nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3))
+
+
+def batches(count: int, inputs: int = 4) -> list[tuple[Tensor, Tensor]]:
+    random = np.random.default_rng(1)
+    return [
+        (Tensor(random.standard_normal((8, inputs)).astype("float32")), Tensor(random.integers(0, 3, 8)))
+        for _ in range(count)
+    ]
+
+
+def state(model: nn.Module) -> list[Tensor]:
+    return [tensor.detach().clone() for tensor in model.state_dict().values()]
+
+
+def training_step(model: nn.Module, optimizer: optim.Optimizer) -> Callable[[Tensor, Tensor], Tensor]:
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step

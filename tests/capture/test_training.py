@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from capture_contract import Run, array, check
+from capture_contract import Run, array, batches, check, network, state, training_step
 
 import rulegrad as rg
 from rulegrad import Tensor, nn, optim
@@ -20,34 +19,6 @@ from rulegrad.runtime.memory_table import live
 from rulegrad.tensor.core import _leaf_of_buffer, pending_leaves
 
 Make = Callable[[Any], Any]
-
-
-def network(*layers: Any) -> nn.Sequential:
-    Tensor.manual_seed(0)
-    return nn.Sequential(*layers) if layers else nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3))
-
-
-def batches(count: int, inputs: int = 4) -> list[tuple[Tensor, Tensor]]:
-    random = np.random.default_rng(1)
-    return [
-        (Tensor(random.standard_normal((8, inputs)).astype("float32")), Tensor(random.integers(0, 3, 8)))
-        for _ in range(count)
-    ]
-
-
-def state(model: nn.Module) -> list[Tensor]:
-    return [tensor.detach().clone() for tensor in model.state_dict().values()]
-
-
-def training_step(model: nn.Module, optimizer: optim.Optimizer) -> Callable[[Tensor, Tensor], Tensor]:
-    def step(x: Tensor, y: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
 
 
 OPTIMIZERS: dict[str, tuple[Make, int]] = {
@@ -85,69 +56,6 @@ def test_optimizers(name: str) -> None:
         run.see(state(model), [list(s.values()) for s in optimizer.state.values()])
 
     check(program, traces, tolerance=1e-5)
-
-
-class Signs(optim.Optimizer):
-    """Its first step is another one than those with a state."""
-
-    def __init__(self, params: Any) -> None:
-        super().__init__(params, {"lr": 0.1, "weight_decay": 0.0, "maximize": False})
-
-    def _change(self, number: int, value: Tensor, gradient: Tensor, group: Any, numbers: Any) -> Tensor:
-        is_first = "mean" not in self.state.get(number, {})
-        mean = self._kept(number, "mean", value)
-        mean.assign(gradient if is_first else mean * 0.5 + gradient)
-        return value - mean.sign() * numbers["lr"] * (2.0 if is_first else 1.0)
-
-
-def test_an_optimizer_of_ones_own() -> None:
-    def program(run: Run) -> None:
-        model = network()
-        optimizer = Signs(model.parameters())
-        call = run.jit(training_step(model, optimizer))
-        run.see([call(x, y).detach() for x, y in batches(4)], state(model))
-
-    check(program, traces=2)
-
-
-def test_a_first_step_that_changes_a_number() -> None:
-    """What the state is made by stays as it is found, and another number that the function changes is not overlooked."""
-
-    def program(run: Run) -> None:
-        model = network()
-        optimizer = optim.Adam(model.parameters(), lr=0.05)
-        counts = SimpleNamespace(scale=1.0)
-
-        def step(x: Tensor, y: Tensor) -> Tensor:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y) * counts.scale
-            loss.backward()
-            optimizer.step()
-            counts.scale = min(counts.scale * 2.0, 4.0)
-            return loss
-
-        call = run.jit(step)
-        run.see([call(x, y).detach() for x, y in batches(6)], state(model))
-
-    check(program, traces=3)
-
-
-def test_a_first_step_that_is_left_out() -> None:
-    def program(run: Run) -> None:
-        weight = Tensor([1.0, 2.0], requires_grad=True)
-        optimizer = optim.Adam([weight], lr=0.1)
-
-        def step(left_out: Tensor) -> Tensor:
-            optimizer.zero_grad()
-            loss = weight.square().sum().backward()
-            optimizer.step_unless(left_out)
-            return loss.detach()
-
-        call = run.jit(step)
-        for left_out in (True, False, True, False):
-            run.see(call(Tensor(left_out)), weight.detach().clone(), [t.clone() for t in optimizer.state[0].values()])
-
-    check(program, traces=1)
 
 
 def test_on_each_device(device: str) -> None:
