@@ -1,13 +1,17 @@
-"""The first step of an optimizer in a captured function: it makes the state that later ones find."""
+"""The first step of an optimizer in a captured function: it makes the state that later ones find, and is not kept."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from capture_contract import Run, batches, check, network, state, training_step
 
-from rulegrad import Tensor, optim
+import rulegrad as rg
+from rulegrad import Tensor, nn, optim
+from rulegrad.compile import kernels
 from rulegrad.nn import functional as F
 
 
@@ -34,26 +38,66 @@ def test_an_optimizer_of_ones_own() -> None:
     check(program, traces=2)
 
 
-def test_a_first_step_that_changes_a_number() -> None:
-    """What the state is made by stays as it is found, and another number that the function changes is not overlooked."""
+Resets = Callable[[nn.Module, SimpleNamespace], Any]
 
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda _, own: setattr(own, "scale", min(own.scale * 2.0, 4.0)),
+        lambda _, own: setattr(own, "scale", 1.0 if own.optimizer.state else 10.0),
+        lambda _, own: setattr(own, "scale", 1.0 + len(own.optimizer.state_dict()["state"])),
+        lambda model, own: setattr(own, "optimizer", optim.Adam(model.parameters(), lr=0.05)),
+        lambda _, own: own.optimizer.load_state_dict(own.empty),
+        lambda _, own: own.optimizer.state.clear(),
+    ],
+)
+def test_functions_that_look_at_the_state_or_reset_it(begin: Resets) -> None:
     def program(run: Run) -> None:
         model = network()
-        optimizer = optim.Adam(model.parameters(), lr=0.05)
-        counts = SimpleNamespace(scale=1.0)
+        own = SimpleNamespace(scale=1.0, optimizer=optim.Adam(model.parameters(), lr=0.05))
+        own.empty = own.optimizer.state_dict()
 
         def step(x: Tensor, y: Tensor) -> Tensor:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y) * counts.scale
+            begin(model, own)
+            own.optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y) * own.scale
             loss.backward()
-            optimizer.step()
-            counts.scale = min(counts.scale * 2.0, 4.0)
+            own.optimizer.step()
             return loss
 
         call = run.jit(step)
-        run.see([call(x, y).detach() for x, y in batches(6)], state(model))
+        run.see([call(x, y).detach() for x, y in batches(5)], state(model))
 
-    check(program, traces=3)
+    check(program, traces=None)
+
+
+def test_an_optimizer_that_a_call_makes_and_drops() -> None:
+    def program(run: Run) -> None:
+        model = network()
+
+        def step(x: Tensor, y: Tensor) -> Tensor:
+            optimizer = optim.Adam(model.parameters(), lr=0.05)
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        call = run.jit(step)
+        run.see([call(x, y).detach() for x, y in batches(4)], state(model))
+
+    check(program, traces=4)
+
+
+def test_the_second_step_has_the_kernels_of_the_first() -> None:
+    model = network(nn.Linear(4, 7), nn.Tanh(), nn.Linear(7, 3))
+    step = rg.jit(training_step(model, optim.AdamW(model.parameters(), lr=0.05)))
+    made = []
+    for x, y in batches(3):
+        step(x, y)
+        made.append(len(kernels._kernels))
+    assert made[0] == made[1] == made[2]
 
 
 def test_a_first_step_that_is_left_out() -> None:
@@ -71,4 +115,13 @@ def test_a_first_step_that_is_left_out() -> None:
         for left_out in (True, False, True, False):
             run.see(call(Tensor(left_out)), weight.detach().clone(), [t.clone() for t in optimizer.state[0].values()])
 
-    check(program, traces=1)
+    check(program, traces=2)
+
+
+def test_the_order_of_the_state_is_that_of_the_parameters() -> None:
+    """Also where the formula of a shape is built for the first time in a later step."""
+    model = network(nn.Linear(4, 9), nn.Tanh(), nn.Linear(9, 3))
+    optimizer = optim.AdamW(model.parameters(), lr=0.05)
+    for x, y in batches(2):
+        training_step(model, optimizer)(x, y)
+        assert list(optimizer.state) == [0, 1, 2, 3]

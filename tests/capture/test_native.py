@@ -155,7 +155,7 @@ def test_options_that_are_changed_in_place() -> None:
         optimizer.add_param_group({"params": [Tensor(array(2), requires_grad=True)]})
         run.see(f(), weight)
 
-    check(program, traces=2)
+    check(program, traces=3)
 
 
 def test_a_failing_call_changes_nothing(in_python: list[Captured]) -> None:

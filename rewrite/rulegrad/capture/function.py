@@ -171,27 +171,32 @@ class JitFunction(Generic[P, R]):
         try:
             with trace.waiting():
                 outcome = Outcome(trace, box, tensors)
-                after = Walk(roots)
-                problem = outcome.problem or _rebound(walk, after, trace) or _changed_arguments(args, kwargs, tensors)
-                if not problem and trace.adopted:
-                    problem = _changed_values(walk, after, trace)
+                problem = outcome.problem or _rebound(walk, roots, trace) or _changed_arguments(args, kwargs, tensors)
                 if not problem and (survivors := outcome.survivors()):
                     noun = "a tensor" if survivors == 1 else f"{survivors} tensors"
                     problem = f"{noun} that it made inside are held outside"
                 same = self._ambiguous(key, walk, tensors, trace)
-                one = None if problem else self._capture(outcome, after if trace.adopted else walk, same, args, kwargs)
+                adopted = list(trace.adopted.values())
+                if problem:
+                    one = None
+                elif adopted:  # computed as later calls are, by the same kernels
+                    one, problem = outcome.captured(walk, same), "it made the state of an optimizer"
+                else:
+                    one = self._capture(outcome, walk, same, args, kwargs)
         except BaseException:
             trace.put_back(all_of_them=False)
             raise
-        if one is None:
+        if problem:
             self._reasons[-1] += f"; not kept, for {problem}"
+        if one is None:
             trace.put_back(all_of_them=False)
             outcome.compute()
             return box[0]
         called = trace.called
         trace.put_back(all_of_them=True)
-        del outcome, box, trace, walk, after
-        self._keep(key, one, roots[1:])
+        del outcome, box, trace, walk
+        if not adopted:
+            self._keep(key, one, roots[1:])
         return one.replay(tensors, called)
 
     def _ambiguous(self, key: Hashable, walk: Walk, tensors: Sequence[Any], trace: Trace) -> list[int]:
@@ -268,30 +273,16 @@ def are_in_buffers(tensors: Sequence[Any]) -> bool:
     return True
 
 
-def _rebound(walk: Walk, walk_after: Walk, trace: Trace) -> str:
+def _rebound(walk: Walk, roots: Sequence[Any], trace: Trace) -> str:
     """The place where the function has put another tensor than there was; "" where it has not."""
-    before, after = walk.found(), walk_after.found()
+    before, after = walk.found(), Walk(roots).found()
     called = {id(tensor) for tensors in trace.called for tensor in tensors}
     for name in {**before, **after}:
         old, new = before.get(name), after.get(name)
-        if old is not new and id(new) not in called and (old is not None or id(new) not in trace.adopted):
+        if old is not new and id(new) not in called and id(new) not in trace.adopted:
             if old is None:
                 return f"{name} was made in the call"
             return f"{name} is another tensor after the call (assign changes it in place)"
-    return ""
-
-
-def _changed_values(walk: Walk, after: Walk, trace: Trace) -> str:
-    """What a call that has made state has changed outside of the objects whose state it is; "" where nothing.
-
-    A trace with state of its own is kept with what there is after the call, which is what the next call finds.
-    """
-    owners = [after.name(place) for place, item in after.items() if id(item) in trace.adopters]
-    old, new = walk.facts(), after.facts()
-    for name in {**old, **new}:
-        is_of_owner = any(name == owner or name.startswith((f"{owner}.", f"{owner}[")) for owner in owners)
-        if not is_of_owner and old.get(name) != new.get(name):
-            return f"{name} is changed by the call that makes the state of {owners[0] if owners else 'an object'}"
     return ""
 
 

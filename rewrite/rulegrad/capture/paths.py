@@ -161,11 +161,6 @@ class Walk:
             place = -1 if self.steps[place].take in _STARTING else self.steps[place].above
         return "".join(reversed(names)).lstrip(".")
 
-    def facts(self) -> dict[str, tuple[Any, Any]]:
-        """The plain values, with their types, and the identities of objects, by the names of their paths."""
-        values = {self.name(place): (type(value), value) for place, value in self.values}
-        return {**values, **{self.name(place): (None, id(item)) for place, item in self.objects}}
-
     def found(self) -> dict[str, Any]:
         """The tensors by the names of their paths."""
         return {self.name(place): tensor for place, tensor in self.tensors}

@@ -33,7 +33,6 @@ _GRAD: Final[Any] = TensorCore.__dict__["grad"]
 _SLOTS: Final = ("_history", "_device", "_requires_grad", "_leaf", "_changes", "_gradient_of", "_view")
 _PART: Final = "it is an argument of a captured function and a part of another tensor"
 
-_watching = 0  # traces that run, in all threads
 _lock = forks.lock()
 
 
@@ -60,12 +59,11 @@ class _Watched:
 
 def _watch(more: int) -> None:
     """The slots are watched as long as any thread traces."""
-    global _watching
     core: Any = TensorCore
     with _lock:
-        _watching += more
+        capturing.count_of_traces += more
         source_lines.count_traces(more)
-        if _watching:
+        if capturing.count_of_traces:
             core._uop, core.grad = _Watched(_UOP, "_uop"), _Watched(_GRAD, "grad")
         else:
             del core._uop
@@ -109,7 +107,6 @@ class Trace:
         self.called: list[list[TensorCore]] = []
         self.trees: list[Any] = []  # what these calls gave
         self.adopted: dict[int, Any] = {}  # tensors of state that were made here, as if they had been there before
-        self.adopters: dict[int, Any] = {}  # the objects whose state they are
         self.constants: set[int] = set()  # numbers of buffers that were made inside, of values on the host
         self._held: list[Any] = []
         self.before: dict[int, _Before] = {}
@@ -287,11 +284,10 @@ class Trace:
         self.called.append(tensors)
         return rebuild([type(t)._new(b.uop, b, b.device) for t, b in zip(tensors, stand_ins, strict=True)])
 
-    def adopt(self, owner: Any, make: Callable[[], Any]) -> Any:
+    def adopt(self, make: Callable[[], Any]) -> Any:
         """A tensor of state, made as if before the trace."""
         with capturing.suspended():
             tensor = make()
-        self.adopters[id(owner)] = owner
         self.adopted[id(tensor)] = tensor
         return tensor
 

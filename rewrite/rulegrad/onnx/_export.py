@@ -87,7 +87,7 @@ class _Trace:
     def each_call(self, make: Callable[[], Any]) -> Any:
         raise OnnxError("export: the function draws random numbers, or makes tensors anew at each call; leave that out")
 
-    def adopt(self, owner: Any, make: Callable[[], Any]) -> Any:
+    def adopt(self, make: Callable[[], Any]) -> Any:
         return make()
 
     def uploaded(self, number: int) -> None:

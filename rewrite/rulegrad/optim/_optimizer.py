@@ -358,8 +358,9 @@ class Optimizer(Walked):
             yield state
         finally:
             self._before = before
-            del self.state[number]
-            if kept is not None:
+            if kept is None:
+                del self.state[number]
+            else:  # at its place: the order of the state is that of the parameters
                 self.state[number] = kept
 
     def _remember(self, *tensors: Tensor) -> None:
@@ -382,10 +383,8 @@ class Optimizer(Walked):
         return shared[name]
 
     def _initial(self, make: Callable[[], Tensor]) -> Tensor:
-        """A tensor of the state. Only our own formulas are known to do the same where it is there already."""
-        if self._on_placeholders or not self._is_ours():
-            return make()
-        return initial_state(self, make)
+        """A tensor of the state, with its value before the first step."""
+        return make() if self._on_placeholders else initial_state(make)
 
     @classmethod
     def _is_ours(cls) -> bool:

@@ -38,8 +38,8 @@ class Trace(Protocol):
         """The tensors of `make()` as inputs that are made anew before each replay."""
         ...
 
-    def adopt(self, owner: Any, make: Callable[[], T]) -> T:
-        """The tensor of `make()`, as if it had been a part of `owner` before the trace began."""
+    def adopt(self, make: Callable[[], T]) -> T:
+        """The tensor of `make()`, as if it had been there before the trace began."""
         ...
 
     def uploaded(self, number: int) -> None:
@@ -65,11 +65,18 @@ class _Current(threading.local):
 
 #: The trace of this thread, if it has one.
 current = _Current()
+#: The traces that run, in all threads.
+count_of_traces = 0
 
 
 def is_tracing() -> bool:
     """Whether values wait for the end of a trace."""
     return current.trace is not None
+
+
+def anybody_traces() -> bool:
+    """Whether values wait for the end of a trace in this or another thread."""
+    return count_of_traces > 0
 
 
 def is_of_outside(tensor: Any) -> bool:
@@ -124,14 +131,14 @@ def each_call(make: Callable[[], T]) -> T:
     return made
 
 
-def initial_state(owner: Any, make: Callable[[], T]) -> T:
-    """`make()`: a tensor with the value that a part of the state of `owner` has at the start.
+def initial_state(make: Callable[[], T]) -> T:
+    """`make()`: a tensor with the value that a part of some state has at the start.
 
-    A captured function that makes it in its first call is kept as if the tensor had been there before the call. So
-    `owner` has to do the same, whether it makes its state or has it.
+    A captured function that makes it writes to it in place, as if it had been there before the call: so the call, which
+    is not kept, is computed by the kernels of the next one.
     """
     trace = current.trace
-    return make() if trace is None else trace.adopt(owner, make)
+    return make() if trace is None else trace.adopt(make)
 
 
 def noticed(owner: Any, name: str, value: Any) -> None:
