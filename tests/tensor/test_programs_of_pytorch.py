@@ -376,6 +376,41 @@ def test_a_parameter_that_shares_the_values_of_another() -> None:
     assert u.grad.tolist() == [1.0, 1.0] and v.grad.tolist() == [2.0, 2.0] and w.grad is None
 
 
+@pytest.mark.parametrize(
+    "part",
+    [lambda _, loss: loss, lambda _, loss: loss.detach(), lambda y, _: y.detach(), lambda y, _: y.detach()[0, 0]],
+)
+def test_results_that_are_kept_keep_no_parameters(part: Callable[[Any, Any], Any]) -> None:
+    model = nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, kept, held = torch.randn(2, 64), [], []
+    for _ in range(12):
+        y = model(x)
+        loss = y.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        kept.append(part(y, loss))
+        held.append(sum(buffer.nbytes for buffer in live_buffers(model.weight.device)))
+    assert held[-1] - held[3] < model.weight.nbytes
+
+
+def test_a_second_backward_after_a_step() -> None:
+    w = torch.ones(3).requires_grad_()
+    optimizer = torch.optim.SGD([w], lr=0.5)
+    loss = (w * w).sum()
+    loss.backward()
+    loss.backward()
+    assert w.grad is not None and w.grad.tolist() == [4.0] * 3
+    optimizer.step()
+    with pytest.raises(GradientError, match="retain_graph=True"):
+        loss.backward()
+    loss = (w * w).sum()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    loss.backward()
+
+
 @pytest.mark.parametrize("kind", ["before", "after", "outputs"])
 def test_a_sum_that_nobody_reads_keeps_no_parameters(kind: str) -> None:
     model = nn.Linear(64, 64)

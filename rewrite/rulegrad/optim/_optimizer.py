@@ -22,8 +22,9 @@ from rulegrad.nn.parameter import Parameter
 from rulegrad.optim._formulas import Formulas, Numbers, joined
 from rulegrad.optim._state import State
 from rulegrad.tensor import updates
-from rulegrad.tensor.capturing import each_call, initial_state, noticed
+from rulegrad.tensor.capturing import each_call, initial_state, is_tracing, noticed
 from rulegrad.tensor.gradient_mode import enable_grad, no_grad
+from rulegrad.tensor.history import BackwardCall, forget_ways, gradient_points
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.storage import filled_like, upload_like
 from rulegrad.tensor.tensor import Tensor
@@ -262,6 +263,7 @@ class Optimizer(Walked):
             for tensor, before in (self._before or {}).values():
                 tensor.assign(left_out.where(before, tensor))
         parameters = [parameter for parameter, _ in changes]
+        moved_points = {point.number for parameter in parameters for point in gradient_points(parameter._history)}
         while changes:  # whoever held the new values would hold the memory of the old state too
             parameter, value = changes.pop()
             parameter.assign(value.cast(parameter.dtype))
@@ -269,6 +271,8 @@ class Optimizer(Walked):
         # A gradient that was not asked for before needs no memory.
         used_up = [parameter.grad for parameter in parameters if parameter.grad is not None]
         realize_all([*parameters, *results, *updates.take(self.device)], used_up)
+        if not is_tracing():
+            forget_ways([root for root, call in self._calls() if not call.retains], moved_points)
         updates.compute_small(self.device)
 
     def _moving(self, k: int, moved: set[int]) -> list[_Cohort]:
@@ -289,12 +293,16 @@ class Optimizer(Walked):
 
     def _roots(self) -> list[Tensor]:
         """The tensors whose gradients these are, where they still wait to be computed."""
-        found: dict[int, Any] = {}
+        return [root for root, _ in self._calls() if needs_buffer(root)]
+
+    def _calls(self) -> list[tuple[Any, BackwardCall]]:
+        """The tensors whose gradients these are, and the calls of `backward` on them."""
+        found: dict[int, tuple[Any, BackwardCall]] = {}
         for parameter in self.parameters:
             for call in parameter.grad._gradient_of if parameter.grad is not None else ():
                 root = call.root
-                if root is not None and needs_buffer(root):
-                    found[id(root)] = root
+                if root is not None:
+                    found[id(root)] = root, call
         return list(found.values())
 
     # ---- numbers and state ----

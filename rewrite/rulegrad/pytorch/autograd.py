@@ -198,7 +198,7 @@ def backward(
     given = grad_tensors if isinstance(grad_tensors, (list, tuple)) else [grad_tensors] * len(roots)
     leaves = inputs if inputs is None or isinstance(inputs, TensorCore) else tuple(inputs)
     for root, gradient in zip(roots, given, strict=True):
-        root.backward(gradient, create_graph=create_graph, inputs=leaves)
+        root.backward(gradient, retain_graph, create_graph, leaves)
 
 
 def grad(

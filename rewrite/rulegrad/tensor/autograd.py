@@ -39,15 +39,16 @@ if TYPE_CHECKING:
 def backward(
     self: Tensor,
     gradient: Tensor | Array | float | None = None,
-    retain_graph: bool | None = True,
+    retain_graph: bool | None = None,
     create_graph: bool = False,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> Tensor:
     """Add to `.grad` of every leaf this tensor depends on its gradient; nothing is computed yet.
 
     gradient: that of this tensor, of its shape; 1 by default, which needs a tensor of one real element. That of a
-    complex x + i y is the one by x plus i times the one by y, as in PyTorch. The graph is kept whatever
-    `retain_graph` is, so a second call adds the gradient again. create_graph: the gradients can be differentiated.
+    complex x + i y is the one by x plus i times the one by y, as in PyTorch. A second call adds the
+    gradient again; after a step of an optimizer that has moved the leaves only with `retain_graph`. create_graph: the
+    gradients can be differentiated.
     inputs: the leaves that get one, by default all.
     Returns the tensor, so `loss.backward()` can be chained. Raises ShapeError, DtypeError, and
     GradientError when no leaf is behind this tensor.
@@ -68,7 +69,7 @@ def backward(
     history = (self._past(), gradient._past()) if gradient is not None else self._past()
     wanted = None if inputs is None else _among(inputs)
     found = leaf_gradients(self, start, history, wanted, create_graph=create_graph)
-    call = BackwardCall(self, [leaf for leaf, _, _ in found])
+    call = BackwardCall(self, [leaf for leaf, _, _ in found], bool(retain_graph or create_graph))
     for leaf, uop, behind in found:
         new = self._new(uop if create_graph else constant_node(uop), behind, self._device)
         new._requires_grad = create_graph and bool(points_below(uop))

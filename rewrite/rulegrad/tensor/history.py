@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rulegrad._core import are_above
+from rulegrad.errors import GradientError
 from rulegrad.ir import UOp
 
 if TYPE_CHECKING:
@@ -149,12 +151,16 @@ def leaves_behind(graph: UOp) -> list[TensorCore]:
 
 
 class BackwardCall:
-    """One call of `backward`: the tensor that it was called on, and the leaves whose gradients it added to."""
+    """One call of `backward`: the tensor that it was called on, and the leaves whose gradients it added to.
 
-    __slots__ = ("_leaves", "_root")
+    retains: it is to be called again, also when the leaves have been moved.
+    """
 
-    def __init__(self, root: TensorCore, leaves: Sequence[TensorCore]) -> None:
+    __slots__ = ("_leaves", "_root", "retains")
+
+    def __init__(self, root: TensorCore, leaves: Sequence[TensorCore], retains: bool = False) -> None:
         self._root = weakref.ref(root)
+        self.retains = retains
         self._leaves = [weakref.ref(leaf) for leaf in leaves]
 
     @property
@@ -195,6 +201,50 @@ def _items(history: History) -> Iterator[Any]:
 def gradient_points(history: History) -> list[GradientPoint]:
     """All points of `history` (not those behind their sources), each once."""
     return [item for item in _items(history) if isinstance(item, GradientPoint)]
+
+
+def forget_ways(roots: Sequence[TensorCore], moved: Collection[int]) -> None:
+    """Let go of what gradients of computed results are computed from, where leaves have been moved since.
+
+    It is the leaves' values of that time, and what was computed from them: a result that somebody keeps would keep it.
+    moved: the numbers of the leaves' points.
+    """
+    ends = [root._history for root in roots if isinstance(root._history, GradientPoint)]
+    waiting = [
+        (point, False) for point in [*ends, *_on_the_way([end.source for end in ends if end.source is not None])]
+    ]
+    order: list[GradientPoint] = []  # sources first
+    seen: set[GradientPoint] = set()
+    while waiting:
+        point, is_done = waiting.pop()
+        if is_done:
+            order.append(point)
+        elif point not in seen:
+            seen.add(point)
+            waiting.append((point, True))
+            waiting.extend((one, False) for one in gradient_points(point.source_history))
+    behind: set[GradientPoint] = set()
+    for point in order:
+        if any(one.number in moved or one in behind for one in gradient_points(point.source_history)):
+            behind.add(point)
+    for point in behind:
+        point.source, point.source_history, point.pullback = None, None, _no_way
+
+
+def _on_the_way(graphs: Sequence[UOp]) -> list[GradientPoint]:
+    """The points of results that were computed as parts of graphs."""
+    if not graphs:
+        return []
+    whole = UOp("SINK", tuple(graphs))
+    computed = [(point, point.source) for point in list(_points.values())]
+    return [point for point, source in computed if source is not None and are_above([whole], [source])[0]]
+
+
+def _no_way(*_: Any) -> Any:
+    raise GradientError(
+        "backward: an optimizer has moved the parameters since the result was computed and backward was called on it; "
+        "compute the result again, or call backward with retain_graph=True the first time"
+    )
 
 
 def of_constant(history: History) -> History:

@@ -250,3 +250,24 @@ def test_arithmetic_that_is_nearly_right_is_not_proved(outcomes_beside_ours) -> 
     found = outcomes_beside_ours(f"{TAKEN}\nruleset t:\n{rules}")
     assert {name: o.kind for name, o in found.items()} == dict.fromkeys(NEARLY_RIGHT, "failed")
     assert all(o.line.startswith("test fails ") for o in found.values())
+
+
+def test_members_that_a_rule_tells_apart_are_proved_for_no_number(outcomes) -> None:
+    """A chain has up to three further members in a proof: enough for a rule that gives all of them on."""
+    found = outcomes("""
+        ruleset t:
+            short: all{x:bool, y, rest...} -> all{x, y, rest[0:3]...}
+            few: all{x:bool, y, rest...} -> all{x, y, rest...}
+                if len(rest) < 4
+            all: all{x:bool, x, rest...} -> all{x, rest...}
+        """)
+    assert {name: o.kind == "proved" for name, o in found.items()} == {"short": False, "few": False, "all": True}
+
+
+def test_complex_numbers_are_not_integers(outcomes) -> None:
+    found = outcomes("""
+        ruleset t:
+            zero[T: Complex]: x:T == 0 -> CONST[bool](false)
+            same[T: Complex]: where(x:T == y, x, y) -> y
+        """)
+    assert all(o.kind != "proved" for o in found.values())

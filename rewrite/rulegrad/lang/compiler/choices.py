@@ -90,6 +90,8 @@ class ChoiceCompiler:
         elif bound.kind == "value" and kind == "const":
             second = self.value_in(second, span)
         self.e.emit("SAME", first, second)
+        if bound.kind == "node" and kind == "const":  # a constant wherever it stands, also where it was met first
+            self.e.names = {**self.e.names, name: Binding(bound.register, kind)}
 
     def value_in(self, register: int, span: syntax.Span) -> int:
         value = self.e.register(span)

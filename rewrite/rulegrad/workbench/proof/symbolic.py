@@ -12,6 +12,7 @@ import z3
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.scope import Library
+from rulegrad.lang.walk import expressions_in, parts_of
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes
 from rulegrad.workbench.proof.encoding import Encoding
 from rulegrad.workbench.proof.evaluation import Constant, Evaluation
@@ -71,6 +72,7 @@ class Prover:
 
     def _attempts(self, rule: syntax.Rule) -> Iterator[Attempt]:
         table = self.library.table
+        told_apart = _members_told_apart(rule)
         kinds = {g.name: table.resolve_generic(g.classes) for g in rule.generics}
         dtype_generics = {name: names for name, (kind, names) in kinds.items() if kind == "dtype"}
         pools = {name: table.declared_order(names) for name, (kind, names) in kinds.items() if kind == "op"}
@@ -85,6 +87,9 @@ class Prover:
                 except StructuralError as reason:
                     yield Attempt("unknown", str(reason))
                     return
+                if attempt.bounded and attempt.verdict == "proved" and told_apart:
+                    attempt.verdict = "unknown"
+                    attempt.reason = f"it tells the members of `{told_apart}` apart, and was proved for up to three"
                 yield attempt
                 given_up = given_up + 1 if attempt.verdict == "unknown" else 0
                 if given_up == _PATIENCE:
@@ -92,6 +97,8 @@ class Prover:
 
     def _attempt(self, rule: syntax.Rule, ops: Mapping[str, str], dtypes: Dtypes, choice: Choice) -> Attempt:
         used = tuple(dict.fromkeys(choice.values()))
+        if any(as_dtype(d).is_complex for d in used):
+            return Attempt("unknown", "complex numbers have no meaning in logic here", ops=ops, dtypes=used)
         mixed = "index" in used and any(as_dtype(d).kind in ("int", "uint") for d in used)
         encodings = [Encoding(mixed, opaque=True), Encoding(mixed)] + ([] if mixed else [Encoding(True)])
         if "index" in used:
@@ -122,6 +129,28 @@ class Prover:
             for case in (*split.values, split.values):
                 if question.attempt.verdict in ("never", "proved"):
                     self._cases(question, {**cases, split.name: case}, count + 1)
+
+
+def _members_told_apart(rule: syntax.Rule) -> str:
+    """The name of a chain's other members where a rule looks at their places or number; "" where it does not.
+
+    A rule that gives all of them to another chain, or does the same with each, means the same for any number of them.
+    """
+    chains = [x for x in expressions_in(rule.pattern) if isinstance(x, syntax.Multiset)]
+    others = [item.inner for x in chains for item in x.items if isinstance(item, syntax.Splice)]
+    names = {x.name for x in others if isinstance(x, syntax.Name)}
+    each = [(clause.keyword == "for", clause.expression) for clause in rule.clauses if clause.expression is not None]
+    for is_of_each, root in [(False, rule.template), *each]:
+        if isinstance(root, syntax.Name) and root.name in names and not is_of_each:
+            return root.name
+        for x in expressions_in(root):
+            for part in parts_of(x):
+                whole = part.inner if isinstance(part, syntax.Splice) else part
+                is_uniform = isinstance(x, syntax.Multiset) if part is not whole else isinstance(x, syntax.Splice)
+                is_uniform |= isinstance(x, syntax.Comprehension) and part is x.iterable
+                if isinstance(whole, syntax.Name) and whole.name in names and not is_uniform:
+                    return whole.name
+    return ""
 
 
 @dataclass(slots=True)
