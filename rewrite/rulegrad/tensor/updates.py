@@ -16,6 +16,7 @@ from rulegrad.tensor.history import is_transformed, without_points
 from rulegrad.tensor.realize import needs_buffer, realize_all
 
 _SMALL: Final = 4096  # elements
+_MOST: Final = 64  # tensors: more of them are data, say, and no metrics
 #: By id, and only as long as somebody else holds them.
 _waiting: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValueDictionary()
 
@@ -41,7 +42,7 @@ def compute_small(device: str) -> None:
     if anybody_traces():
         return
     waiting = [one for one in holders_of_graphs() if isinstance(one, TensorCore) and _is_small(one, device)]
-    if waiting:
+    if len(waiting) <= _MOST:
         realize_all(waiting)
 
 
