@@ -176,7 +176,7 @@ class JitFunction(Generic[P, R]):
                     noun = "a tensor" if survivors == 1 else f"{survivors} tensors"
                     problem = f"{noun} that it made inside are held outside"
                 same = self._ambiguous(key, walk, tensors, trace)
-                adopted = list(trace.adopted.values())
+                adopted = list(trace.adopted.values())  # held to the end: the function may have dropped them
                 if problem:
                     one = None
                 elif adopted:  # computed as later calls are, by the same kernels

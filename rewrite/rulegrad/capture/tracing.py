@@ -61,9 +61,8 @@ def _watch(more: int) -> None:
     """The slots are watched as long as any thread traces."""
     core: Any = TensorCore
     with _lock:
-        capturing.count_of_traces += more
         source_lines.count_traces(more)
-        if capturing.count_of_traces:
+        if source_lines.anybody_traces():
             core._uop, core.grad = _Watched(_UOP, "_uop"), _Watched(_GRAD, "grad")
         else:
             del core._uop

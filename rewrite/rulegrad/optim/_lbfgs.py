@@ -179,7 +179,7 @@ class LBFGS(Optimizer):
             parts.append((pairs(gradient) if gradient.dtype.is_complex else gradient).reshape(-1))
         flat = Tensor.cat(parts).cast(self._dtype(self.param_groups[0]))
         losses = [result] if isinstance(result, Tensor) else []
-        realize_all([*self._roots(), *losses, flat, *updates.take(self.device)])
+        realize_all([*(root for root, _ in self._calls()), *losses, flat, *updates.take(self.device)])
         return result, float(result), flat
 
     def _place(self, origins: list[Tensor], step: float, direction: Tensor) -> None:

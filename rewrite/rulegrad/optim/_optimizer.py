@@ -25,7 +25,7 @@ from rulegrad.tensor import updates
 from rulegrad.tensor.capturing import each_call, initial_state, is_tracing, noticed
 from rulegrad.tensor.gradient_mode import enable_grad, no_grad
 from rulegrad.tensor.history import BackwardCall, forget_ways, gradient_points
-from rulegrad.tensor.realize import needs_buffer, realize_all
+from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.storage import filled_like, upload_like
 from rulegrad.tensor.tensor import Tensor
 
@@ -242,7 +242,8 @@ class Optimizer(Walked):
     def _make_step(self, others: Sequence[Tensor], left_out: Tensor | None) -> None:
         options = self._options
         noticed(self, "_options", options)
-        results = [*self._roots(), *others, *([] if left_out is None else [left_out])]
+        calls = self._calls()
+        results = [*(root for root, _ in calls), *others, *([] if left_out is None else [left_out])]
         changes: list[tuple[Tensor, Tensor]] = []
         number = 0
         for k, group in enumerate(self.param_groups):
@@ -272,7 +273,7 @@ class Optimizer(Walked):
         used_up = [parameter.grad for parameter in parameters if parameter.grad is not None]
         realize_all([*parameters, *results, *updates.take(self.device)], used_up)
         if not is_tracing():
-            forget_ways([root for root, call in self._calls() if not call.retains], moved_points)
+            forget_ways([root for root, call in calls if not call.retains], moved_points)
         updates.compute_small(self.device)
 
     def _moving(self, k: int, moved: set[int]) -> list[_Cohort]:
@@ -290,10 +291,6 @@ class Optimizer(Walked):
             found.append(_Cohort(new, {}))
             self._cohorts[k].append(found[-1])
         return found
-
-    def _roots(self) -> list[Tensor]:
-        """The tensors whose gradients these are, where they still wait to be computed."""
-        return [root for root, _ in self._calls() if needs_buffer(root)]
 
     def _calls(self) -> list[tuple[Any, BackwardCall]]:
         """The tensors whose gradients these are, and the calls of `backward` on them."""

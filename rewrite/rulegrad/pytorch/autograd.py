@@ -9,10 +9,10 @@ from rulegrad import compile as compiling
 from rulegrad.errors import GradientError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.substitution import substituted
-from rulegrad.tensor.autograd import leaf_gradients
+from rulegrad.tensor.autograd import gradient_tensor, leaf_gradients
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled, no_grad
-from rulegrad.tensor.history import GradientPoint, History, constant_node, join, own_node
+from rulegrad.tensor.history import GradientPoint, History, join, own_node
 from rulegrad.tensor.inplace import become
 from rulegrad.tensor.tensor import Tensor
 
@@ -248,8 +248,6 @@ def grad(
                 "autograd.grad: an input is not among what the outputs were computed from; give allow_unused=True, or "
                 "an input that they were computed from itself (a reshaped or realized copy is another tensor)"
             )
-        if part is not None and not create_graph:
-            part = part._new(constant_node(part._uop), part._past(), part._device)
         results.append(part)
     return tuple(results)
 
@@ -292,7 +290,7 @@ def _with_values(part: Any, names: Mapping[UOp, Any]) -> Any:
     past = part._past()
     for given in names.values():
         past = join(past, given._past())
-    return _tracked_gradient(part, node, past)
+    return gradient_tensor(part, node, past, True)
 
 
 def _gradients(root: Any, wanted: Sequence[Any], create_graph: bool) -> list[Any]:
@@ -317,7 +315,7 @@ def _gradients(root: Any, wanted: Sequence[Any], create_graph: bool) -> list[Any
     for x, part in zip(results, parts, strict=True):
         if part is not None:
             known[id(x)] = part, join(past, x._past())
-    return [_tracked_gradient(x, *known[id(x)]) if id(x) in known else None for x in wanted]
+    return [gradient_tensor(x, *known[id(x)], create_graph) if id(x) in known else None for x in wanted]
 
 
 def _first_point(leaf: Any) -> int:
@@ -328,9 +326,3 @@ def _first_point(leaf: Any) -> int:
     """
     point = leaf._history
     return point.number if type(point) is GradientPoint and not leaf._changes else 0
-
-
-def _tracked_gradient(x: Any, uop: UOp, history: History) -> Any:
-    new = x._new(uop, history, x._device)
-    new._requires_grad = True
-    return new

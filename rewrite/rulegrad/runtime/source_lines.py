@@ -25,7 +25,7 @@ _traces = 0  # of captured functions, in all threads: their lines may be read la
 
 def recording() -> bool:
     """Whether lines are kept: somebody reads them, a function is captured, or the setting detect_nan is on."""
-    return _traces > 0 or config.detect_nan > 0 or reading()
+    return anybody_traces() or config.detect_nan > 0 or reading()
 
 
 def reading() -> bool:
@@ -37,6 +37,11 @@ def count_traces(more: int) -> None:
     """A trace of a captured function has begun (1) or ended (-1). The caller holds the lock of traces."""
     global _traces
     _traces += more
+
+
+def anybody_traces() -> bool:
+    """Whether values wait for the end of a trace, in any thread."""
+    return _traces > 0
 
 
 def note(uop: UOp) -> None:

@@ -71,7 +71,7 @@ def backward(
     found = leaf_gradients(self, start, history, wanted, create_graph=create_graph)
     call = BackwardCall(self, [leaf for leaf, _, _ in found], bool(retain_graph or create_graph))
     for leaf, uop, behind in found:
-        new = self._new(uop if create_graph else constant_node(uop), behind, self._device)
+        new: Any = gradient_tensor(self, uop, behind, create_graph)
         new._requires_grad = create_graph and bool(points_below(uop))
         before, calls = leaf.grad, [call]
         if before is not None:
@@ -140,6 +140,13 @@ def leaf_gradients(
     walk = _Backward(root, wanted, since, create_graph)
     walk.start_at(root.uop, start, root._past(), history)
     return walk.leaves()
+
+
+def gradient_tensor(like: TensorCore, uop: UOp, history: History, create_graph: bool) -> TensorCore:
+    """A gradient, which can be differentiated again where that was asked for, and is a constant where not."""
+    new = like._new(uop if create_graph else constant_node(uop), history, like._device)
+    new._requires_grad = create_graph
+    return new
 
 
 class _Root(NamedTuple):
@@ -222,10 +229,8 @@ class _Backward:
         return found.uop, found._past()
 
     def _tensor(self, uop: UOp, history: History) -> TensorCore:
-        """A tensor for a user's function, which can be differentiated again where gradients are to be."""
-        new = self._root._new(uop if self._create_graph else constant_node(uop), history, self._root._device)
-        new._requires_grad = self._create_graph
-        return new
+        """A value or a gradient for a user's function."""
+        return gradient_tensor(self._root, uop, history, self._create_graph)
 
     def _differentiate(self, graph: UOp, gradient: UOp, behind: History, history: History) -> None:
         points = gradient_points(behind)

@@ -65,18 +65,11 @@ class _Current(threading.local):
 
 #: The trace of this thread, if it has one.
 current = _Current()
-#: The traces that run, in all threads.
-count_of_traces = 0
 
 
 def is_tracing() -> bool:
     """Whether values wait for the end of a trace."""
     return current.trace is not None
-
-
-def anybody_traces() -> bool:
-    """Whether values wait for the end of a trace in this or another thread."""
-    return count_of_traces > 0
 
 
 def is_of_outside(tensor: Any) -> bool:

@@ -210,22 +210,16 @@ def forget_ways(roots: Sequence[TensorCore], moved: Collection[int]) -> None:
     moved: the numbers of the leaves' points.
     """
     ends = [root._history for root in roots if isinstance(root._history, GradientPoint)]
-    waiting = [
-        (point, False) for point in [*ends, *_on_the_way([end.source for end in ends if end.source is not None])]
-    ]
-    order: list[GradientPoint] = []  # sources first
-    seen: set[GradientPoint] = set()
+    waiting = [*ends, *_on_the_way([end.source for end in ends if end.source is not None])]
+    before: dict[GradientPoint, list[GradientPoint]] = {}
     while waiting:
-        point, is_done = waiting.pop()
-        if is_done:
-            order.append(point)
-        elif point not in seen:
-            seen.add(point)
-            waiting.append((point, True))
-            waiting.extend((one, False) for one in gradient_points(point.source_history))
+        point = waiting.pop()
+        if point not in before:
+            before[point] = gradient_points(point.source_history)
+            waiting.extend(before[point])
     behind: set[GradientPoint] = set()
-    for point in order:
-        if any(one.number in moved or one in behind for one in gradient_points(point.source_history)):
+    for point in sorted(before, key=lambda one: one.number):  # each after those that it depends on
+        if any(one.number in moved or one in behind for one in before[point]):
             behind.add(point)
     for point in behind:
         point.source, point.source_history, point.pullback = None, None, _no_way

@@ -168,18 +168,14 @@ def of_tensors(function: F) -> F:
 
     Arrays and lists beside a tensor become tensors. Raises DtypeError for numbers and what else is not a tensor.
     """
-    wanted = {name for name, kind in function.__annotations__.items() if kind in ("Tensor", "Tensor | None")}
+    wanted = [name for name, kind in function.__annotations__.items() if kind in ("Tensor", "Tensor | None")]
     order = list(inspect.signature(function).parameters)
     operation = function.__name__
 
     @functools.wraps(function)
     def checked(*arguments: Any, **more: Any) -> Any:
         given = {**dict(zip(order, arguments)), **more}
-        wrong = {
-            name: value
-            for name, value in given.items()
-            if name in wanted and value is not None and not isinstance(value, TensorCore)
-        }
+        wrong = {name: given[name] for name in wanted if not isinstance(given.get(name), (TensorCore, type(None)))}
         if not wrong:
             return function(*arguments, **more)
         like: Any = next((value for value in given.values() if isinstance(value, TensorCore)), None)

@@ -143,7 +143,10 @@ def quantile_along(
         results = [part.squeeze(k) for part in results]
     elif axis is None or not self.ndim:
         results = [part.reshape((1,) * self.ndim) for part in results]
-    return results[0].stack(*results[1:])[: len(shares)] if several else results[0]
+    if not several:
+        return results[0]
+    whole = results[0].stack(*results[1:])
+    return whole if shares else whole[:0]
 
 
 @built_once

@@ -10,7 +10,7 @@ import weakref
 from typing import Final
 
 from rulegrad._core import holders_of_graphs
-from rulegrad.tensor.capturing import anybody_traces
+from rulegrad.runtime import source_lines
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.history import is_transformed, without_points
 from rulegrad.tensor.realize import needs_buffer, realize_all
@@ -39,7 +39,7 @@ def compute_small(device: str) -> None:
 
     One that nobody reads would keep what it is computed from: the outputs of each step, or the parameters as they were.
     """
-    if anybody_traces():
+    if source_lines.anybody_traces():
         return
     waiting = [one for one in holders_of_graphs() if isinstance(one, TensorCore) and _is_small(one, device)]
     if len(waiting) <= _MOST:
