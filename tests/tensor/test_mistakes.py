@@ -83,6 +83,13 @@ SHAPES = [
     ("x.count_nonzero(5)", IndexError, "count_nonzero: axis 5 does not exist"),
     ("x.sum(v)", ShapeError, r"sum: a tensor of shape \(\) is not a whole number"),
     ("x.tril('a')", ShapeError, "tril: 'a' is not a whole number"),
+    ("x.split('2')", ShapeError, "split: '2' is not a whole number"),
+    ("x.split([1, '1'])", ShapeError, "split: '1' is not a whole number"),
+    ("v.diag('1')", ShapeError, "diag_embed: '1' is not a whole number"),
+    ("x.diag('1')", ShapeError, "diagonal: '1' is not a whole number"),
+    ("x.group_norm('1')", ShapeError, "group_norm: '1' is not a whole number"),
+    ("x.dropout('1')", ShapeError, "dropout: the probability is '1'; use a number from 0 to 1"),
+    ("x[None].interpolate(scale_factor='2')", ShapeError, "interpolate: scale_factor='2'; use a number"),
     ("x.diagonal(0, 0, 0)", ShapeError, "diagonal: axis 0 twice"),
     ("x[1.0]", IndexError, "index: a float at axis 0; a tensor is indexed by ints, slices"),
 ]

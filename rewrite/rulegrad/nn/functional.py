@@ -58,6 +58,7 @@ from rulegrad.nn._pooling_functions import (
 )
 from rulegrad.nn._sampling import affine_grid, grid_sample
 from rulegrad.nn._shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.class_losses import check_labels
 from rulegrad.tensor.gathering import checked_indices
 from rulegrad.tensor.graph_functions import built_once
@@ -252,6 +253,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     tensor = tensor if isinstance(tensor, Tensor) else Tensor(tensor)
     check_labels(tensor, "one_hot")
+    num_classes = whole_number(num_classes, "one_hot")
     if num_classes < 0:
         if not tensor.size:
             raise ShapeError("one_hot: no integers to count the classes of; give num_classes")

@@ -372,7 +372,7 @@ def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     if first == second:
         raise ShapeError(f"diagonal: axis {first} twice; name two axes")
     matrices: Any = self.moveaxis((first, second), (-2, -1))
-    return products.diagonal(matrices, offset)
+    return products.diagonal(matrices, whole_number(offset, "diagonal"))
 
 
 @built_once
@@ -409,6 +409,7 @@ def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     first, second = (one_axis(axis, self.ndim + 1, "diag_embed") for axis in (dim1, dim2))
     if first == second:
         raise ShapeError(f"diag_embed: axis {first} twice; name two axes")
+    offset = whole_number(offset, "diag_embed")
     extent = self.shape[-1] if self.ndim else 0
     rest = [(0, 0)] * (self.ndim - 1)
     places = self.arange(extent, device=self.device)

@@ -88,15 +88,16 @@ def split(
     sizes = next((one for one in (sizes, split_size, split_size_or_sections) if one is not None), None)
     place = one_axis(axis_or_dim(axis, dim, "split", 0), self.ndim, "split")
     extent = self.shape[place]
-    if not isinstance(sizes, Sequence):
+    if not isinstance(sizes, Sequence) or isinstance(sizes, str):
         size = whole_number(sizes, "split")
         if size < 1:
             raise ShapeError(f"split: parts of size {size}; use a size of 1 or more")
         sizes = [min(size, extent - begin) for begin in range(0, extent, size)] or [0]
+    sizes = [whole_number(size, "split") for size in sizes]
     if sum(sizes) != extent:
         raise ShapeError(f"split: the sizes {tuple(sizes)} do not add up to {extent}, axis {place} of {self.shape}")
     parts, begin = [], 0
-    for size in (whole_number(size, "split") for size in sizes):
+    for size in sizes:
         parts.append(slice_axis(self, place, begin, begin + size))
         begin += size
     return tuple(parts)

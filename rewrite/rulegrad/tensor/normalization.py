@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.tensor import updates
-from rulegrad.tensor.axes import integers, one_axis
+from rulegrad.tensor.axes import integers, one_axis, whole_number
 from rulegrad.tensor.convolution import windows_along_axis
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.custom_gradient import with_gradients
@@ -82,6 +82,7 @@ def group_norm(
     >>> Tensor([[1.0, 3.0, 5.0, 7.0]]).group_norm(2, eps=0.0).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
     """
+    num_groups = whole_number(num_groups, "group_norm")
     if self.ndim < 2 or num_groups < 1 or self.shape[1] % num_groups:
         raise ShapeError(
             f"group_norm: {num_groups} groups for the shape {self.shape}; "

@@ -231,6 +231,8 @@ def interpolate(
     spatial = self.ndim - 2
     if spatial < 1 or (size is None) == (scale_factor is None):
         raise ShapeError(f"interpolate: {self.shape}, size={size}, scale_factor={scale_factor}; give one of both")
+    if isinstance(scale_factor, str):
+        raise ShapeError(f"interpolate: scale_factor={scale_factor!r}; use a number, or one for each axis")
     factors: Any = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * spatial
     if size is None:
         size = [math.floor(n * f) for n, f in zip(self.shape[2:], factors)]

@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -367,8 +368,8 @@ def dropout(self: Tensor, probability: float = 0.5, training: bool | None = None
     >>> Tensor.ones(6).dropout(0.5, training=True).tolist()
     [2.0, 0.0, 2.0, 2.0, 2.0, 0.0]
     """
-    if not 0.0 <= probability <= 1.0:
-        raise ShapeError(f"dropout: the probability is {probability}; use a number from 0 to 1")
+    if not isinstance(probability, Real) or not 0.0 <= probability <= 1.0:
+        raise ShapeError(f"dropout: the probability is {probability!r}; use a number from 0 to 1")
     if not (self.training if training is None else training) or probability == 0.0:
         return self._same()
     if probability == 1.0:
