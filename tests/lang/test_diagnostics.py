@@ -33,6 +33,7 @@ ANALYSED = {
 # found by the compiler, or in several files: see their own tests
 NOT_HERE = {
     "cannot-compile",
+    "false-fact",
     "conflicting-files",
     "failing-test",
     "missing-use",

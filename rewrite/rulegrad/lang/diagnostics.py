@@ -125,6 +125,7 @@ CODES: dict[str, tuple[str, str]] = {
         ERROR,
         "a test line that does not hold when the rule is applied to its left side",
     ),
+    "false-fact": (ERROR, "an interval, identity, flag or class of an op that its `eval` line does not bear out"),
     "no-lowering": (ERROR, "an op on a dtype of the target that no rule lowers and no spelling prints"),
 }
 

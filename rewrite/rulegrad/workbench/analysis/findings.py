@@ -28,6 +28,10 @@ class Findings:
             self._seen.add(key)
             self._world.report(code, message, span, hint, notes)
 
+    def report_word(self, code: str, message: str, span: syntax.Span, word: str, hint: str = "") -> None:
+        """Records a diagnostic at the first place of a word in the declaration that starts at `span`."""
+        self.report(code, message, self._world.locate(span, word), hint, (), word)
+
     @property
     def diagnostics(self) -> list[Diagnostic]:
         return sorted(self._world.diagnostics, key=lambda d: (d.span.file, d.span.line, d.span.column, d.code))

@@ -27,6 +27,8 @@ from rulegrad.support.garbage import uncollected
 from rulegrad.workbench.analysis import analyse
 from rulegrad.workbench.analysis.asked import Asked
 from rulegrad.workbench.analysis.costs import Cost, as_table, costs
+from rulegrad.workbench.analysis.findings import Findings
+from rulegrad.workbench.analysis.op_facts import check_op_facts
 from rulegrad.workbench.diagnosis.afresh import again, in_force_too_late
 from rulegrad.workbench.proof.test_lines import failing
 from rulegrad.workbench.rule_tests import RuleTests
@@ -74,7 +76,12 @@ def _looked_into(
         if options.costs:
             return found, [cost for _, cost in costs(files, library_of(files))]
         tests = RuleTests(files, hosts=True, only={file.path for file in mine})
-        found = [*found, *analyse(files, options.target, options.verbose, Asked.about(mine), tests)]
+        asked = Asked.about(mine)
+        found = [*found, *analyse(files, options.target, options.verbose, asked, tests)]
+        if asked.ops or not asked.files:
+            false = Findings(files)
+            check_op_facts(false, files, asked.ops)
+            found += false.diagnostics
         return [*found, *failing(files, tests, tests.cases)], []
     except RuleError as error:
         if not error.diagnostics:

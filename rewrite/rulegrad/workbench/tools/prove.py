@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rulegrad import engine
 from rulegrad.lang import syntax
 from rulegrad.support.paths import data_folder
+from rulegrad.workbench.analysis.findings import Findings
+from rulegrad.workbench.analysis.op_facts import check_op_facts
 from rulegrad.workbench.diagnosis.afresh import again, in_force_too_late
 from rulegrad.workbench.proof.ledger import Hashes, Ledger
 from rulegrad.workbench.proof.programs import Entry, entries_of
@@ -32,7 +34,8 @@ def main(arguments: Sequence[str]) -> int:
         engine.install_op_table()
         files = engine.loaded().sources.files
         wanted = selected(entries_of(files), names, ours | set(map(str, theirs)))
-        outcomes = run(files, wanted, Ledger.read(ledger_path()), options.all, options.jobs, options.update)
+        outcomes = false_facts(files, set(map(str, theirs)))
+        outcomes += run(files, wanted, Ledger.read(ledger_path()), options.all, options.jobs, options.update)
     if options.json:
         print(json.dumps([outcome.plain for outcome in outcomes], indent=2))
     else:
@@ -76,6 +79,19 @@ def run(
     if update:
         ledger.keep({entry.name for entry in entries_of(files)})
     return [found[entry.name] for entry in wanted]
+
+
+def false_facts(files: Sequence[syntax.File], paths: Collection[str]) -> list[Outcome]:
+    """An outcome for each line of an op of these files that is false, for proofs would rely on it."""
+    declared = [d for f in files if f.path in paths for d in f.declarations if isinstance(d, syntax.OpDeclaration)]
+    if not declared:
+        return []
+    findings = Findings(files)
+    check_op_facts(findings, files, frozenset(op.name for op in declared))
+    return [
+        Outcome(f"op {d.message.partition(':')[0]}", f"{d.span.file}:{d.span.line}", "failed", d.message)
+        for d in findings.diagnostics
+    ]
 
 
 def ledger_path() -> Path | None:
