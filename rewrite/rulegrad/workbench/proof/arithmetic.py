@@ -9,7 +9,7 @@ from typing import Any
 
 import z3
 
-from rulegrad.workbench.proof.values import CasesError, Exact, UndefinedError, UntranslatableError, Value
+from rulegrad.workbench.proof.values import Exact, UndefinedError, UntranslatableError, Value
 
 _WIDEST = 300
 EXPONENTS = tuple(range(127))  # those for which the engine computes 2 ** k
@@ -73,7 +73,7 @@ def binary(operator: str, a: Value, b: Value) -> tuple[Value, Any]:
         return _COMPARISONS[operator](x.term, y.term), True
     if operator in ("+", "-"):
         p, q, width = _grown(x, y, 1)
-        return Exact(p + q if operator == "+" else p - q, width), True
+        return _named(operator, a, b, Exact(p + q if operator == "+" else p - q, width)), True
     if operator == "*":
         p, q, width = _grown(x, y, x.width or 0)
         return Exact(p * q, width), True
@@ -86,6 +86,15 @@ def binary(operator: str, a: Value, b: Value) -> tuple[Value, Any]:
     raise UntranslatableError(f"the operator {operator} on integers that are not known")
 
 
+def _named(operator: str, a: Value, b: Value, found: Exact) -> Exact:
+    """A sum; of a constant of the pattern and a number it is known that it is one."""
+    if isinstance(b, Exact) and operator == "+":
+        a, b = b, a
+    if not isinstance(a, Exact) or not a.name or not isinstance(b, int):
+        return found
+    return Exact(found.term, found.width, a.name, a.excluded, a.offset + (b if operator == "+" else -b))
+
+
 _COMPARISONS = {
     "<": lambda p, q: p < q, "<=": lambda p, q: p <= q, ">": lambda p, q: p > q, ">=": lambda p, q: p >= q,
     "==": lambda p, q: p == q, "!=": lambda p, q: p != q,
@@ -94,10 +103,8 @@ _COMPARISONS = {
 
 def power_of_two(operator: str, a: Value, b: Exact) -> tuple[Value, Any]:
     """a << b, a ** b for an exponent that is not known: a proof by cases."""
-    if b.excluded:
+    if b.name and not b.is_one_of(EXPONENTS):
         raise UndefinedError
-    if b.name:
-        raise CasesError(b.name, EXPONENTS)
     if b.width is not None or (operator == "**" and a != 2):
         raise UntranslatableError("an exponent that is computed")
     power = Exact(two_to(b.term), None)
@@ -149,6 +156,11 @@ def truncated(a: Any, b: Any, bits: bool, signed: bool, modulo: bool) -> Any:
     return z3.If(b == 0, value - value, value)
 
 
+def exact_of(a: int) -> Exact:
+    """A number that is known, as a term."""
+    return _lifted(a, Exact(None, 2))
+
+
 def negated(a: Exact) -> Exact:
     result, _ = binary("-", 0, a)
     assert isinstance(result, Exact)
@@ -165,3 +177,12 @@ def equal(a: Value, b: Value) -> Any:
     """Whether two numbers, at least one of them not known, are equal."""
     result, _ = binary("==", a, b)
     return result
+
+
+def truth(value: Value) -> Any:
+    """A truth value of z3."""
+    if isinstance(value, bool):
+        return z3.BoolVal(value)
+    if not z3.is_bool(value):
+        raise UntranslatableError("a truth value is needed")
+    return value

@@ -11,10 +11,9 @@ from rulegrad import _core
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.workbench.proof import arithmetic
+from rulegrad.workbench.proof.arithmetic import truth
 from rulegrad.workbench.proof.known import KNOWN
-from rulegrad.workbench.proof.operations import truth
 from rulegrad.workbench.proof.values import (
-    CasesError,
     DtypeName,
     Exact,
     Node,
@@ -29,7 +28,8 @@ from rulegrad.workbench.proof.values import (
 if TYPE_CHECKING:
     from rulegrad.workbench.proof.evaluation import Evaluation
 
-POWERS_OF_TWO = tuple(2**k for k in range(64))
+#: A constant has 64 bits, and a sum of one and a number a few more.
+POWERS_OF_TWO, _MORE_POWERS = tuple(2**k for k in range(64)), tuple(2**k for k in range(80))
 
 
 def call_builtin(e: Evaluation, name: str, arguments: Sequence[Value], x: syntax.Call) -> Value:
@@ -81,9 +81,9 @@ def _fits(e: Evaluation, x: Node, dtype: str) -> Any:
 def _power(e: Evaluation, n: Value) -> Any:
     if not isinstance(n, Exact) or not n.name:
         raise UntranslatableError("whether a computed number is a power of two")
-    if n.excluded:
-        return False
-    raise CasesError(n.name, POWERS_OF_TWO)
+    if abs(n.offset) > 1 << 64:
+        raise UntranslatableError("whether a constant and a large number are a power of two")
+    return n.is_one_of(_MORE_POWERS if n.offset else POWERS_OF_TWO)
 
 
 def _log2_of(e: Evaluation, n: Value) -> Any:

@@ -16,9 +16,10 @@ from rulegrad.lang.notation import op_of
 from rulegrad.lang.quoted_steps import as_sequence
 from rulegrad.lang.steps import Steps
 from rulegrad.workbench.proof import arithmetic
+from rulegrad.workbench.proof.arithmetic import truth
 from rulegrad.workbench.proof.builtins import call_builtin
 from rulegrad.workbench.proof.known import dtype_fact
-from rulegrad.workbench.proof.operations import CHAINS, Operations, truth
+from rulegrad.workbench.proof.operations import CHAINS, Operations
 from rulegrad.workbench.proof.values import (
     DtypeName,
     Node,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from rulegrad.lang.evaluated import evaluated
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.rounding import steps_round
 from rulegrad.workbench.proof.encoding import Encoding
+from rulegrad.workbench.proof.exactly import exactly
 from rulegrad.workbench.proof.reference import threefry
 from rulegrad.workbench.proof.values import Exact, Node, StructuralError, UntranslatableError, Value, limits
 
@@ -99,13 +101,21 @@ class Meaning:
             raise StructuralError(f"{op} has no `eval` line")
         names = [parameter.name for parameter in declaration.parameters]
         given = dict(zip(names, sources, strict=True))
-        if steps_round(evaluated(declaration), as_dtype(sources[-1].dtype)):  # of its exact value nothing is known here
-            term = self.encoding.unknown(op, dtype, [source.term for source in sources])
+        if steps_round(evaluated(declaration), as_dtype(sources[-1].dtype)):
+            term = self._rounded_once(op, declaration.evaluator, given, dtype)
         else:
             term = self._translate(declaration.evaluator, given, sources[-1].dtype, dtype)
         if op == "UPPER_WORD":  # the quotient is one of the source's dtype
             term = self.encoding.convert(term, sources[-1].dtype, dtype)
         return Node(term, dtype, _valid(op, sources), None, op, tuple(sources), attributes)
+
+    def _rounded_once(self, op: str, x: syntax.Expression, given: dict[str, Node], dtype: str) -> Any:
+        """The exact value of an `eval` line, wrapped around once; where that has no meaning here, nothing is known."""
+        *_, last = given.values()
+        if not self.encoding.opaque and as_dtype(last.dtype).kind in ("int", "uint"):
+            with contextlib.suppress(UntranslatableError):
+                return self.encoding.constant(exactly(self.encoding, x, given, last.dtype), dtype)
+        return self.encoding.unknown(op, dtype, [source.term for source in given.values()])
 
     def _threefry(self, counter: Node, key: Node) -> Any:
         if not z3.is_bv(counter.term):

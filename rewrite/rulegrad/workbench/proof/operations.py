@@ -11,6 +11,7 @@ import z3
 from rulegrad.lang.compiler.scope import Library
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 from rulegrad.workbench.proof import arithmetic
+from rulegrad.workbench.proof.arithmetic import truth
 from rulegrad.workbench.proof.known import known_operator
 from rulegrad.workbench.proof.meaning import Meaning
 from rulegrad.workbench.proof.values import Members, Node, Record, UndefinedError, UntranslatableError, Value, is_known
@@ -148,15 +149,6 @@ class Operations:
         if not isinstance(value, tuple):
             raise UntranslatableError("a sequence that is not known")
         return value
-
-
-def truth(value: Value) -> Any:
-    """A truth value of z3."""
-    if isinstance(value, bool):
-        return z3.BoolVal(value)
-    if not z3.is_bool(value):
-        raise UntranslatableError("a truth value is needed")
-    return value
 
 
 def _record_names(value: Value) -> tuple[str, ...] | None:

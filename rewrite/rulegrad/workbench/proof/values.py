@@ -81,13 +81,21 @@ class Record(tuple[Any, ...]):
 class Exact:
     """An integer that is not known: a signed bit-vector wide enough for it, or an unbounded Int of z3.
 
-    name: the constant of the pattern whose value it is, where it is just that.
+    name: the constant of the pattern whose value it is, where it is just that, or that and `offset`.
     """
 
     term: Any
     width: int | None  # None: an Int
     name: str = ""
-    excluded: tuple[int, ...] = ()  # what a proof by cases has ruled out
+    excluded: tuple[int, ...] = ()  # what a proof by cases has ruled out for the constant
+    offset: int = 0
+
+    def is_one_of(self, values: tuple[int, ...]) -> bool:
+        """Whether it is one of these values; if that is not ruled out, CasesError asks for a proof by cases."""
+        wanted = tuple(value - self.offset for value in values)
+        if set(wanted) <= set(self.excluded):
+            return False
+        raise CasesError(self.name, wanted)
 
 
 @dataclass(eq=False, slots=True)
