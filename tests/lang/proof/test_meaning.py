@@ -11,6 +11,9 @@ from rulegrad import engine
 from rulegrad.interpreter.evaluators import evaluators
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang.compiler import library_of
+from rulegrad.lang.optable import OpTable
+from rulegrad.lang.parser import parse_file
+from rulegrad.support.paths import data_folder
 
 z3 = pytest.importorskip("z3")
 
@@ -74,3 +77,56 @@ def test_casts(source: str, target: str) -> None:
         found = z3.simplify(meaning.node("CAST", [meaning.constant(value, source)], target).term)
         wanted = evaluators().evaluate("CAST", target, [np.asarray(value, as_dtype(source).numpy)])[()]
         assert meaning.encoding.constant(wanted.item(), target).eq(found), value
+
+
+STEPS = """
+op DISTANCE_OF(a: T, b: T) -> T where T: Int
+    class Elementwise
+    eval abs(a - b)
+op CLAMPED_SUM(a: T, b: T) -> T where T: Int
+    class Elementwise
+    eval min(max(a + b, dtype_min()), dtype_max())
+op HALF_OF_SUM(a: T, b: T) -> T where T: Int
+    class Elementwise
+    eval (a + b) // 2
+op IN_ORDER(a: T, b: T) -> bool where T: Int
+    class Elementwise
+    eval not (a - b > 0) and bit_and(a + b, 256) == 0
+op QUOTIENT_OF_SUM(a: T, b: T) -> T where T: Int
+    class Elementwise
+    eval (a + b) // b if b != 0 else 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "values", "wanted"),
+    [
+        ("DISTANCE_OF", "int8", (100, -100), -56),
+        ("DISTANCE_OF", "uint8", (3, 200), 197),
+        ("CLAMPED_SUM", "int8", (100, 100), 127),
+        ("CLAMPED_SUM", "uint8", (3, 4), 7),
+        ("HALF_OF_SUM", "int8", (127, 126), 126),
+        ("HALF_OF_SUM", "int8", (-128, -1), -65),
+        ("IN_ORDER", "uint8", (3, 200), True),
+        ("IN_ORDER", "uint8", (200, 200), False),
+        ("QUOTIENT_OF_SUM", "int8", (3, 4), None),
+    ],
+)
+def test_lines_of_several_steps_are_exact_and_wrapped_once(op, dtype, values, wanted) -> None:
+    """A value beyond the dtype on the way is kept; of a division by what may be 0 nothing is known (None)."""
+    table_text = (data_folder("rules") / "ops" / "ops.rules").read_text(encoding="utf-8")
+    files = [parse_file(table_text, "ops.rules"), parse_file(STEPS, "steps.rules")]
+    table = OpTable.from_declarations([d for file in files for d in file.declarations])
+    for integers in (False, True):
+        meaning = Meaning(table, Encoding(integers))
+        if integers and op == "IN_ORDER":  # bits of an Int have no meaning
+            continue
+        sources = [meaning.constant(value, dtype) for value in values]
+        term = z3.simplify(meaning.node(op, sources, meaning.result_dtype(op, sources, dtype)).term)
+        if wanted is None:
+            assert z3.is_app(term) and term.num_args() == 2 and str(term.decl()) == f"{op} {dtype}"
+        elif isinstance(wanted, bool):
+            assert z3.is_true(term) is wanted
+        else:
+            is_signed = dtype == "int8"
+            assert (term.as_signed_long() if z3.is_bv(term) and is_signed else term.as_long()) == wanted

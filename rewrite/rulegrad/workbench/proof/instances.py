@@ -38,6 +38,7 @@ class Generator:
     choice: Choice
     vector: bool  # variables are vectors of values, or of any shape
     given: Mapping[str, Any] = field(default_factory=dict)  # values for constants of these names
+    known: Mapping[str, UOp] = field(default_factory=dict)  # nodes for variables of these names
     names: dict[str, Any] = field(default_factory=dict)
     variables: int = 0
 
@@ -112,7 +113,7 @@ class Generator:
             value = self.given[x.name] if x.name in self.given else self.constant(dtype)
             node = UOp.const(value, dtype)
         else:
-            node = self.variable(dtype, shape)
+            node = self.known[x.name] if x.name in self.known else self.variable(dtype, shape)
         if x.name != "_":
             self.names[x.name] = node
         return node

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rulegrad import engine
 from rulegrad._core import UOp
@@ -19,6 +19,9 @@ from rulegrad.workbench.proof.derivatives import gradient_functions, test_gradie
 from rulegrad.workbench.proof.lines import on_values
 from rulegrad.workbench.proof.programs import TEXT, Entry, Rules
 from rulegrad.workbench.proof.testing import Difference, Tester, Trial
+
+if TYPE_CHECKING:
+    from rulegrad.workbench.proof.symbolic import Attempt
 
 #: In the order of the table; the last three are problems.
 KINDS = ("proved", "tested", "unsound", "assumed", "text", "failed", "untested", "vacuous")
@@ -78,8 +81,9 @@ class Workbench:
     def _rule(self, entry: Entry) -> Outcome:
         proof = self._proof(entry)
         trial = self.tester.test(entry, proof.seeds)
-        if trial.difference is not None:
-            return self._failed(entry, trial.difference)
+        difference = trial.difference or proof.difference  # the first has variables, where z3 has numbers
+        if difference is not None:
+            return self._failed(entry, difference)
         if proof.complete:
             return _made(entry, "proved", proof.described)
         if not trial.fired:
@@ -101,7 +105,12 @@ class Workbench:
     def _proof(self, entry: Entry) -> _Proof:
         from rulegrad.workbench.proof.symbolic import Prover  # late: it needs z3, which is optional
 
-        return _Proof.of(Prover(self.rules.library).attempts(entry.rule))
+        return _Proof.of(Prover(self.rules.library).attempts(entry.rule), lambda a: self._confirmed(entry, a))
+
+    def _confirmed(self, entry: Entry, attempt: Attempt) -> Difference | str:
+        from rulegrad.workbench.proof.models import confirmed  # late: it needs z3, which is optional
+
+        return confirmed(self.tester, entry, attempt)
 
     def _unsound(self, entry: Entry, reason: str) -> Outcome:
         trial = self.tester.test(entry)
@@ -157,12 +166,21 @@ class _Proof:
     bounded: bool = False
     reason: str = ""
     open: dict[str, list[str]] = field(default_factory=dict)  # why integers are not proved: reason to dtypes
-    seeds: list[dict[str, Any]] = field(default_factory=list)
+    seeds: list[dict[str, int]] = field(default_factory=list)
+    difference: Difference | None = None
 
     @classmethod
-    def of(cls, attempts: Iterator[Any]) -> _Proof:
+    def of(cls, attempts: Iterator[Attempt], confirmed: Callable[[Attempt], Difference | str]) -> _Proof:
+        """What came of attempts, up to the first whose difference is confirmed; else the reason says that it is not."""
         proof = cls()
         for attempt in attempts:
+            if attempt.verdict == "refuted":
+                found = confirmed(attempt)
+                if isinstance(found, Difference):
+                    proof.difference = found
+                    proof.seeds = [attempt.model]
+                    return proof
+                attempt.reason = attempt.reason if attempt.dropped else found
             proof.verdicts[attempt.verdict] += 1
             proof.bounded |= attempt.bounded
             if attempt.verdict in ("unknown", "refuted"):
@@ -193,7 +211,9 @@ class _Proof:
         proved = self.verdicts["proved"]
         total = proved + self.verdicts["unknown"] + self.verdicts["refuted"]
         said = f"; proved for {proved} of {total} choices of ops and dtypes" if proved else ""
-        return said + "".join(f"; {NOT_PROVED} {' and '.join(d)}: {reason}" for reason, d in self.open.items())
+        return said + "".join(
+            f"; {NOT_PROVED} {' and '.join(dict.fromkeys(d))}: {reason}" for reason, d in self.open.items()
+        )
 
 
 def _made(entry: Entry, kind: str, how: str, line: str = "") -> Outcome:

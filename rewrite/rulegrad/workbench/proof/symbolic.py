@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import z3
 
@@ -32,9 +32,20 @@ from rulegrad.workbench.proof.values import (
 )
 
 EFFORT = 600_000
+#: Why a rule is not proved where its formulas differ for some values.
+DIFFERENCE = "z3 found a difference"
 _MOST_CASES = 4096
 _LEAST_TELLING = ("refuted", "unknown")
 _PATIENCE = 4  # choices of ops and dtypes in a row that z3 gives up on before the others are not tried
+
+
+class Found(NamedTuple):
+    """The value of a variable for which both sides differ, and the interval that it has there."""
+
+    value: int
+    low: int
+    high: int
+    dtype: str
 
 
 @dataclass(slots=True)
@@ -52,6 +63,9 @@ class Attempt:
     ops: Mapping[str, str] = field(default_factory=dict)
     dtypes: tuple[str, ...] = ()
     model: dict[str, int] = field(default_factory=dict)  # values of constants for which a difference was found
+    variables: dict[str, Found] = field(default_factory=dict)  # the same of variables
+    pattern: syntax.Expression | None = None  # with the dtypes that its parts have
+    choice: tuple[Dtypes, Choice] | None = None
 
     @property
     def has_float(self) -> bool:
@@ -105,7 +119,7 @@ class Prover:
             encodings.append(Encoding(words=True))
         failed: list[Attempt] = []
         for encoding in encodings[: 2 if any(as_dtype(d).is_float for d in used) else None]:
-            attempt = Attempt("never", ops=ops, dtypes=used)
+            attempt = Attempt("never", ops=ops, dtypes=used, pattern=rule.pattern, choice=(dtypes, choice))
             try:
                 self._cases(_Question(self, rule, ops, dtypes, choice, encoding, attempt), {}, 0)
             except StructuralError:
@@ -221,8 +235,9 @@ class _Question:
                 self.attempt.verdict = "proved"
         elif answer == z3.sat:
             self.attempt.verdict = "refuted"
-            self.attempt.reason = self.attempt.reason or "z3 found a difference"
+            self.attempt.reason = self.attempt.reason or DIFFERENCE
             self.attempt.model = _constants(model, names)
+            self.attempt.variables = _variables(model, names, e)
         elif self.attempt.verdict != "refuted":
             self.attempt.verdict, self.attempt.asked = "unknown", True
             self.attempt.reason = f"z3 gave up after {self.prover.effort} steps"
@@ -237,9 +252,32 @@ def _constants(model: Any, names: Mapping[str, Any]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, bound in names.items():
         if isinstance(bound, Constant) and isinstance(bound.node, Node):
-            value = model.eval(bound.node.value.term if isinstance(bound.node.value, Exact) else bound.node.term)
-            if z3.is_bv_value(value):
-                found[name] = value.as_signed_long()
-            elif z3.is_int_value(value):
-                found[name] = value.as_long()
+            term = bound.node.value.term if isinstance(bound.node.value, Exact) else bound.node.term
+            value = _number(model.eval(term), is_signed=True)
+            if value is not None:
+                found[name] = value
     return found
+
+
+def _variables(model: Any, names: Mapping[str, Any], e: Evaluation) -> dict[str, Found]:
+    """The values of the variables of a pattern in a model; floats have none."""
+    found: dict[str, Found] = {}
+    for name, bound in names.items():
+        if isinstance(bound, Node) and not bound.op:
+            is_signed = as_dtype(bound.dtype).kind != "uint"
+            value = _number(model.eval(bound.term, model_completion=True), is_signed)
+            ends = (end.term for end in e.bounds.get(id(bound), ())[1:] if isinstance(end, Exact))
+            bounds = [_number(model.eval(end, model_completion=True), True) for end in ends]
+            if value is not None:
+                low, high = (v for v in bounds if v is not None) if len(bounds) == 2 else (value, value)
+                found[name] = Found(value, min(low, value), max(high, value), bound.dtype)
+    return found
+
+
+def _number(value: Any, is_signed: bool) -> int | None:
+    """A number of a model; None for what is no number."""
+    if z3.is_bv_value(value):
+        return int(value.as_signed_long() if is_signed else value.as_long())
+    if z3.is_int_value(value):
+        return int(value.as_long())
+    return bool(z3.is_true(value)) if z3.is_true(value) or z3.is_false(value) else None
