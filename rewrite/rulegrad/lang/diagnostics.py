@@ -126,6 +126,7 @@ CODES: dict[str, tuple[str, str]] = {
         "a test line that does not hold when the rule is applied to its left side",
     ),
     "false-fact": (ERROR, "an interval, identity, flag or class of an op that its `eval` line does not bear out"),
+    "incomplete-target": (ERROR, "a target that renders kernels and lacks what every kernel needs, such as `param`"),
     "no-lowering": (ERROR, "an op on a dtype of the target that no rule lowers and no spelling prints"),
 }
 

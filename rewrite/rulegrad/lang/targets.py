@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
 from rulegrad.lang.merging import extended_target
+from rulegrad.lang.optable import OpTable
 
 
 def find(declarations: Iterable[syntax.Declaration], name: str) -> syntax.Target:
@@ -76,6 +77,35 @@ def adds_to_targets(file: syntax.File, files: Sequence[syntax.File]) -> bool:
     """
     names = {d.name for one in files for d in one.declarations if isinstance(d, syntax.Target)}
     return all(isinstance(d, syntax.Target) and d.features and d.name.split("+")[0] in names for d in file.declarations)
+
+
+_TEMPLATES = {
+    "kernel": 'the head of a kernel: `kernel "void {name}({params}) {{"`',
+    "param": 'one parameter of it: `param "{type}* {name}"`',
+}
+
+
+def missing(target: syntax.Target, table: OpTable) -> Iterator[tuple[str, str]]:
+    """What a target needs for its kernels to be rendered and does not say: (problem, remedy).
+
+    >>> from rulegrad.lang.optable import OpTable
+    >>> target = syntax.Target("t", syntax.Span("t.rules", 1, 0, 1, 9), frozenset(("ADD",)), frozenset(("int32",)))
+    >>> [problem for problem, _ in missing(target, OpTable())]
+    ['it has no render pass', 'it has no template `kernel`', 'it has no template `param`', 'int32 has no `type`']
+    """
+    if not target.ops:
+        yield "it has no ops", "add `has ADD MUL …`"
+    if not target.dtypes:
+        yield "it has no dtypes", "add `dtypes bool int32 float32 …`"
+    if not target.render:
+        yield "it has no render pass", "add `render render_NAME` and `pass render_NAME render:`"
+    for name, what in _TEMPLATES.items():
+        if name not in target.templates:
+            yield f"it has no template `{name}`", f"add {what}"
+    spelled = frozenset().union(*(table.resolve_dtypes(name) or (name,) for name in target.types))
+    for dtype in sorted(frozenset().union(*(table.resolve_dtypes(name) or (name,) for name in target.dtypes))):
+        if dtype not in spelled:
+            yield f"{dtype} has no `type`", f'add `type {dtype} "…"`: what it is called in the device\'s language'
 
 
 def examples(declarations: Iterable[syntax.Declaration]) -> list[syntax.Target]:

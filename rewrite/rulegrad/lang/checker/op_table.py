@@ -81,12 +81,23 @@ def check_op(world: World, op: syntax.OpDeclaration) -> None:
         _check_word(world, "attribute of type str", name, declared, op.span)
     for flag in op.flags:
         _check_word(world, "flag of an op", flag, OP_FLAGS, op.span)
+    _check_classes(world, op)
     for level in op.levels:
         _check_word(world, "IR level", level, LEVELS, op.span)
     _check_step(world, op)
     _check_parameters(world, op)
     _check_types(world, op)
     _check_expressions(world, op)
+
+
+def _check_classes(world: World, op: syntax.OpDeclaration) -> None:
+    """A class of its own is new, unless nothing names it and it is nearly another's: then it is misspelled."""
+    others = {name for d in world.table.ops.values() if d.name != op.name for name in d.declaration.classes}
+    for name in op.classes:
+        close = did_you_mean(name, {*others, *world.table.op_classes} - {name, "Op"})
+        if name not in others and close and not world.names(name, op.span):
+            message = f"no other op is of the class `{name}`, and nothing names it"
+            world.report("unknown-class", message, world.locate(op.span, name), close)
 
 
 def _check_step(world: World, op: syntax.OpDeclaration) -> None:

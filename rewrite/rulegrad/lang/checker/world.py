@@ -119,6 +119,16 @@ class World:
                 return syntax.Span(span.file, number + 1, found.start(), number + 1, found.end())
         return span
 
+    def names(self, word: str, apart: syntax.Span) -> bool:
+        """Whether a line has the word, outside of comments and of its first place in the declaration that starts at `apart`."""
+        pattern = re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)")
+        own = self.locate(apart, word)
+        lines = ((path, number, line) for path, lines in self._lines.items() for number, line in enumerate(lines, 1))
+        return any(
+            word in line and (path, number) != (own.file, own.line) and pattern.search(line.split("#")[0]) is not None
+            for path, number, line in lines
+        )
+
 
 def first_declared(span: syntax.Span) -> tuple[str, ...]:
     """The note of a duplicate."""

@@ -28,6 +28,7 @@ from rulegrad.workbench.analysis.lowering import check_lowering, program_to_lowe
 from rulegrad.workbench.analysis.overlaps import Overlaps
 from rulegrad.workbench.analysis.shadowed import Shadows
 from rulegrad.workbench.analysis.unmatchable import Preempted, Unmatchable
+from rulegrad.workbench.analysis.whole_targets import check_targets
 from rulegrad.workbench.rule_tests import RuleTests
 
 __all__ = ["analyse"]
@@ -54,6 +55,7 @@ def analyse(
     if not _core.table_loaded():
         _core.Program(compile_op_table(files), op_table=True)
     findings = Findings(files)
+    check_targets(findings, files, asked)
     shadows, unmatchable, preempted, overlaps = Shadows(), Unmatchable(), Preempted(), Overlaps()
     cycles, critical = Cycles(), CriticalPairs()
     samples = Samples(asked, tests or RuleTests(files, only=asked.files))

@@ -11,6 +11,8 @@ from rulegrad import engine
 from rulegrad.engine.sources import Sources, read_sources, shown, target_file
 from rulegrad.errors import DeviceError, RuleError
 from rulegrad.lang import syntax
+from rulegrad.lang.optable import OpTable
+from rulegrad.lang.targets import missing
 from rulegrad.runtime import device as contract
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend
@@ -19,10 +21,6 @@ from rulegrad.workbench.conformance.report import Rung, problem_of
 from rulegrad.workbench.diagnosis.measuring import COSTS
 
 _ATTRIBUTES = {"name": str, "target": str, "interprets": bool, "memory": int}
-_TEMPLATES = {
-    "kernel": 'the head of a kernel: `kernel "void {name}({params}) {{"`',
-    "param": 'one parameter of it: `param "{type}* {name}"`',
-}
 
 
 def methods() -> list[str]:
@@ -133,7 +131,7 @@ def check_target(opened: Device, rung: Rung) -> None:
         return
     for problem, hint in _missing(target, opened.interprets):
         rung.found(f"target {target.name}", problem, hint)
-    rung.tried += len(target.dtypes) + len(_TEMPLATES)
+    rung.tried += len(target.dtypes) + 2
     costs = [name for name in COSTS if name not in target.limits]
     if costs:
         measure = f"python -m rulegrad devices --measure {opened.name}"
@@ -142,22 +140,13 @@ def check_target(opened: Device, rung: Rung) -> None:
 
 def _missing(target: syntax.Target, interprets: bool) -> Iterator[tuple[str, str]]:
     """Missing declarations of a target: (problem, remedy)."""
-    if not target.ops:
-        yield "it has no ops", "add `has ADD MUL …`"
-    if not target.dtypes:
-        yield "it has no dtypes", "add `dtypes bool int32 float32 …`"
+    needed = list(missing(target, OpTable.from_declarations(engine.loaded().sources.declarations())))
     if interprets:
+        yield from (one for one in needed if one[0] in ("it has no ops", "it has no dtypes"))
         return
     for dtype in ("bool", "int32"):
         if target.dtypes and dtype not in target.dtypes:
             yield f"it does not compute with {dtype}", f"add {dtype} to `dtypes`: conditions and addresses need it"
-    if not target.render:
-        yield "it has no render pass", "add `render render_NAME` and `pass render_NAME render:`"
-    elif engine.summary()["passes"].get(target.render) != "render":
+    if target.render and engine.summary()["passes"].get(target.render) != "render":
         yield f"there is no render pass {target.render}", f"write `pass {target.render} render:`"
-    for name, what in _TEMPLATES.items():
-        if name not in target.templates:
-            yield f"it has no template `{name}`", f"add {what}"
-    for dtype in sorted(target.dtypes):
-        if dtype not in target.types:
-            yield f"{dtype} has no `type`", f'add `type {dtype} "…"`: what it is called in the device\'s language'
+    yield from needed
