@@ -120,7 +120,7 @@ class World:
         return span
 
     def names(self, word: str, apart: syntax.Span) -> bool:
-        """Whether a line has the word, outside of comments and of its first place in the declaration that starts at `apart`."""
+        """Whether a line has the word, outside of comments and of its first place in the declaration at `apart`."""
         pattern = re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)")
         own = self.locate(apart, word)
         lines = ((path, number, line) for path, lines in self._lines.items() for number, line in enumerate(lines, 1))
