@@ -286,7 +286,7 @@ def test_a_file_with_an_op_of_its_own_has_to_be_named_before_the_program_starts(
 def test_a_file_that_is_not_utf8_says_where_and_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "latin.rules"
     path.write_bytes("# first\n# größer\n".encode("latin-1"))
-    with pytest.raises(RuleError, match=r"latin\.rules:2: this is not UTF-8 .*; save the file as UTF-8"):
+    with pytest.raises(RuleError, match=r"latin\.rules:2:5: the byte 0xf6 is not UTF-8 .*; save the file as UTF-8"):
         load_rules(path)
 
 

@@ -193,7 +193,7 @@ def test_a_user_file_counts_more_than_what_is_measured(cache: Path, tmp_path: Pa
         ("ruleset algebra:\n    a: x + 0 -> x\n", "numpy.rules:1: only the limits of a target"),
         ("target numpy:\n    limit launch fast\n", "numpy.rules:2"),
         ("target", "numpy.rules:1"),
-        (b"\xff\xfe", "numpy.rules:1: this is not UTF-8"),
+        (b"\xff\xfe", "numpy.rules:1:1: the byte 0xff is not UTF-8"),
     ],
 )
 def test_a_damaged_file_of_measured_numbers(cache: Path, text: str | bytes, message: str) -> None:

@@ -19,7 +19,7 @@ from rulegrad.lang import syntax, targets
 from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import compile_op_table, compile_program, library_of
 from rulegrad.lang.compiler.reuse import known, remember
-from rulegrad.lang.conflicts import conflicts
+from rulegrad.lang.conflicts import conflicts, each_once
 from rulegrad.lang.diagnostics import report
 from rulegrad.lang.evaluated import evaluated as values_of
 from rulegrad.lang.externs import with_externs
@@ -46,7 +46,7 @@ def checked_files(sources: Sources) -> list[syntax.File]:
     merged = merge(merge(parsed, measured), user)
     # numbers of a target that is not there now are for later
     merged = [file for file in merged if file.path not in measured or targets.adds_to_targets(file, merged)]
-    errors = tuple(d for d in (*conflicts(parsed, user), *check(merged, sound=sound)) if d.is_error)
+    errors = tuple(d for d in each_once(conflicts(parsed, user), check(merged, sound=sound)) if d.is_error)
     if errors:
         raise RuleError(report(list(errors)), errors)
     return with_bases(edited(merged))

@@ -124,7 +124,7 @@ class Sources:
         """The files, as messages call them, and their texts. Raises RuleError for one that cannot be read."""
         for number, (name, text) in enumerate(self._texts):
             if isinstance(text, Path):
-                self._texts[number] = (name, _read(text))
+                self._texts[number] = (name, read_text(text))
         return cast("list[tuple[str, str]]", self._texts)
 
     @property
@@ -189,18 +189,33 @@ def read_sources() -> Sources:
     users = [path for path in user_files() if path not in ours]  # who names one of ours, adds nothing
     others = dict.fromkeys((*numbers, *users))
     texts: list[tuple[str, str | Path]] = [(shown(path), path) for path in ours]
-    texts += [(shown(path), _read(path)) for path in others]
+    texts += [(shown(path), read_text(path)) for path in others]
     return Sources(texts, frozenset(map(shown, users)), frozenset(map(shown, numbers)))
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a rule file. Raises RuleError where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise RuleError(f"{path}:{line}: this is not UTF-8 ({error.reason}); save the file as UTF-8") from None
+        raise RuleError(not_utf8(path, error)) from None
     except OSError as error:
         raise RuleError(f"the rule file {path} cannot be read: {error}") from None
+
+
+def not_utf8(path: Path, error: UnicodeDecodeError) -> str:
+    """The place of the first byte of a file that is not UTF-8, and what to do.
+
+    >>> try:
+    ...     b"one\\ncaf\\xe9".decode()
+    ... except UnicodeDecodeError as error:
+    ...     print(not_utf8(Path("a.rules"), error))
+    a.rules:2:4: the byte 0xe9 is not UTF-8 (unexpected end of data); save the file as UTF-8
+    """
+    before = error.object[: error.start]
+    line = before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")
+    place = f"{path}:{before.count(bytes([10])) + 1}:{len(line) + 1}"
+    return f"{place}: the byte 0x{error.object[error.start]:02x} is not UTF-8 ({error.reason}); save the file as UTF-8"
 
 
 def _stamp(path: Path) -> str:

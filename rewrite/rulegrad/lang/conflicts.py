@@ -37,6 +37,12 @@ def conflicts(files: Sequence[syntax.File], user: frozenset[str]) -> list[Diagno
     return found
 
 
+def each_once(conflicting: Sequence[Diagnostic], checked: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """What both found; two rules of one name in one declaration are the checker's."""
+    twice = {(d.span.file, d.span.line) for d in checked if d.code == "duplicate-rule"}
+    return [*(d for d in conflicting if (d.span.file, d.span.line) not in twice), *checked]
+
+
 def _conflict(claim: _Claim, other: _Claim, lines: Sequence[str]) -> Diagnostic:
     message = f"{claim.shown} is {claim.does} here, but {other.does} elsewhere"
     if claim.does == other.does:

@@ -42,10 +42,18 @@ def check_duplicates(world: World) -> None:
             notes = first_declared(first.span)
             hint = "put both together, or take another name"
             world.report("duplicate-declaration", message, declaration.span, hint, notes)
-        elif space == "function" and (name in BUILTINS or name in world.table.by_function_name):
-            what = "a built-in function" if name in BUILTINS else "an op"
-            message = f"`{name}` is {what}"
+        elif space == "function" and name in BUILTINS:
+            message = f"`{name}` is a built-in function"
             world.report("duplicate-declaration", message, declaration.span, "take another name")
+        elif isinstance(declaration, syntax.OpDeclaration) and ("function", name.lower()) in seen:
+            function = seen["function", name.lower()]
+            message = f"`{name}` is called as `{name.lower()}(…)` too, and that is a function"
+            notes = first_declared(function.span)
+            world.report("duplicate-declaration", message, declaration.span, "take another name", notes)
+        elif space == "function" and ("op table", op := world.table.by_function_name.get(name, "")) in seen:
+            notes = first_declared(seen["op table", op].span)
+            message = f"`{name}` is an op, {op}"
+            world.report("duplicate-declaration", message, declaration.span, "take another name", notes)
 
 
 def check_ruleset(world: World, ruleset: syntax.Ruleset) -> None:

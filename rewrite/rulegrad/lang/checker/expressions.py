@@ -140,6 +140,7 @@ class ExpressionChecker:
             message, hint = "`_` has no value: it matches and binds nothing", "give it a name"
         else:
             message, hint = f"nothing binds `{name}`", did_you_mean(name, self.scope.names())
+            hint = hint or did_you_mean(name, [*self.world.table.dtypes, *self.world.table.dtype_classes])
         if self.place.is_test and not hint:
             hint = f"give it a kind where it stands first: `{name}:int32`, `{name}:range(8)`"
         self.world.report("unbound-name", message, span, hint)

@@ -8,7 +8,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.checker.calls import ATTRIBUTE_TYPES
 from rulegrad.lang.checker.expressions import OPS, ExpressionChecker
 from rulegrad.lang.checker.scope import DTYPE, NODE, PARAMETER, SEQUENCE, VALUE, Binding, Scope
-from rulegrad.lang.checker.world import World
+from rulegrad.lang.checker.world import World, first_declared
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.rounding import ROUNDS_EACH
@@ -114,12 +114,11 @@ def _check_step(world: World, op: syntax.OpDeclaration) -> None:
 
 
 def _check_parameters(world: World, op: syntax.OpDeclaration) -> None:
-    names: set[str] = set()
+    names: dict[str, syntax.Span] = {}
     declared = [(a.name, a.span) for a in op.attributes] + [(p.name, p.span) for p in op.parameters]
     for name, span in declared:
-        if name in names:
-            world.report("rebound-name", f"`{name}` is declared already", span)
-        names.add(name)
+        if names.setdefault(name, span) is not span:
+            world.report("rebound-name", f"`{name}` is declared already", span, notes=first_declared(names[name]))
     for position, parameter in enumerate(op.parameters):
         rest = op.parameters[position + 1 :]
         if parameter.variadic and rest:

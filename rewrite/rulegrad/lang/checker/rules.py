@@ -26,6 +26,7 @@ from rulegrad.lang.checker.scope import (
     Scope,
 )
 from rulegrad.lang.checker.world import World, first_declared
+from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.targets import find
 from rulegrad.lang.walk import calls_in
 
@@ -212,6 +213,11 @@ class _RuleChecker:
     def _unused(self) -> None:
         for binding in self.scope.bindings.values():
             if binding.uses or binding.source == VARIABLE:
+                continue
+            is_of_dtype = binding.source == CAPTURE and binding.kind == DTYPE
+            if is_of_dtype and (close := did_you_mean(binding.name, self.world.table.dtypes)):
+                message = f"there is no dtype `{binding.name}`, and nothing uses it as a name for any dtype"
+                self.world.report("unknown-dtype", message, binding.span, close)
                 continue
             hint = "write `_` in its place" if binding.source in (CAPTURE, LET, CHOICE) else "leave it out"
             message = f"the {binding.source} `{binding.name}` is not used"

@@ -9,7 +9,7 @@ from pathlib import Path
 from rulegrad import engine
 from rulegrad.errors import RuleError
 from rulegrad.lang.checker import check
-from rulegrad.lang.conflicts import conflicts
+from rulegrad.lang.conflicts import conflicts, each_once
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.merging import merge
 from rulegrad.lang.modules import resolved
@@ -115,7 +115,7 @@ class Project:
         user = self._user | (self._open.keys() - self._on_disk.keys())
         try:
             files = resolved(self.files())
-            return [*conflicts(files, user), *check(merge(files, user))]
+            return each_once(conflicts(files, user), check(merge(files, user)))
         except RuleError as error:
             return list(error.diagnostics)
 

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.engine.compiling import parsed_file, sound_files
-from rulegrad.engine.sources import Sources, our_files, read_sources, shown, user_files
+from rulegrad.engine.sources import Sources, our_files, read_sources, read_text, shown, user_files
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax, targets
 from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import library_of
-from rulegrad.lang.conflicts import conflicts
+from rulegrad.lang.conflicts import conflicts, each_once
 from rulegrad.lang.diagnostics import NOTE, Diagnostic, report
 from rulegrad.lang.merging import edited, merge, with_bases
 from rulegrad.lang.modules import resolved
+from rulegrad.lang.parser import parse_what_can_be
+from rulegrad.lang.partial import unknown_names
 from rulegrad.support.garbage import uncollected
 from rulegrad.workbench.analysis import analyse
 from rulegrad.workbench.analysis.asked import Asked
@@ -97,10 +99,7 @@ def _texts(paths: Sequence[Path]) -> tuple[list[tuple[str, str]], frozenset[str]
     for path in paths:
         if path.resolve() in known:
             continue
-        try:
-            texts.append((str(path), path.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError) as error:
-            raise RuleError(f"the rule file {path} cannot be read: {error}") from None
+        texts.append((str(path), read_text(path)))
         user.add(str(path))
     return texts, frozenset(user)
 
@@ -113,20 +112,23 @@ def checked(
     Where there are paths, what was found stands in one of these, or keeps them from being looked at.
     """
     parsed: list[syntax.File] = []
-    found: list[Diagnostic] = []
+    problems: dict[str, Sequence[Diagnostic]] = {}
     for path, text in texts:
         try:
             parsed.append(parsed_file(text, path))
         except RuleError as error:
-            found.extend(error.diagnostics)
-    sound = sound_files(Sources(list(texts), user), parsed) if paths and not found else []
+            parsed.append(parse_what_can_be(text, path)[0])
+            problems[path] = error.diagnostics
+    are_ours_whole = problems.keys() <= user
+    sound = sound_files(Sources(list(texts), user), parsed) if paths and are_ours_whole else []
+    if problems:
+        found = [d for of_file in problems.values() for d in of_file]
+        return [], [*found, *unknown_names(parsed, problems, user, sound)], []
     parsed = resolved(parsed)
     names = {name for path in paths for name in (str(path), shown(path.resolve()))}
     mine = [file for file in parsed if file.path in names]
-    if found:
-        return [], found, mine
     merged = merge(parsed, user)
-    found = [*conflicts(parsed, user), *check(merged, sound=sound)]
+    found = each_once(conflicts(parsed, user), check(merged, sound=sound))
     if not any(d.is_error for d in found):
         return with_bases(edited(merged)), [d for d in found if not names or d.span.file in names], mine
     return [], found, mine

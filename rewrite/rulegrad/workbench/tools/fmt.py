@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rulegrad.engine.sources import not_utf8
 from rulegrad.errors import RuleError
 from rulegrad.support.paths import data_folder
 from rulegrad.workbench.formatter import format_text
@@ -78,7 +79,9 @@ def format_file(path: Path) -> Result:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             before = file.read()
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        return Result(str(path), "", "", not_utf8(path, error))
+    except OSError as error:
         return Result(str(path), "", "", f"{path} cannot be read: {error}")
     try:
         form = format_document if path.suffix == ".md" else format_text
