@@ -8,9 +8,15 @@ import pytest
 
 from rulegrad import engine
 from rulegrad.lang.checker import check
+from rulegrad.lang.compiler import ProgramCompiler
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.parser import parse_file
-from rulegrad.workbench.analysis import analyse
+from rulegrad.lang.syntax import Ruleset
+from rulegrad.workbench.analysis import analyse, shadowed
+from rulegrad.workbench.analysis.candidates import Candidates
+from rulegrad.workbench.analysis.cells import Cell, Contradiction, Opaque, infer
+from rulegrad.workbench.analysis.generality import covers
+from rulegrad.workbench.analysis.sketches import Sketch
 
 OP_TABLE = Path(__file__).parents[2] / "rules" / "ops" / "ops.rules"
 FINE = {
@@ -199,3 +205,46 @@ pass trips flow consumers_first:
     found = analysed(text)
     assert [(d.code, d.span.line) for d in found] == [("shadowed-rule", 4), ("never-matches", 10)]
     assert "the fact factor of split" in found[0].message
+
+
+def test_few_pairs_of_rules_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many rules with numbers of their own none can shadow another: which those are is known without a comparison."""
+    compared = []
+    covers = shadowed.covers
+    monkeypatch.setattr(shadowed, "covers", lambda *given: compared.append(given) or covers(*given))
+    rules = [
+        f"    r{k}: (x:int32 * {k + 2}) * {k + 3} -> x * {(k + 2) * (k + 3)}\n        test fails x:int32 * {k + 2}\n"
+        for k in range(60)
+    ]
+    again = "    twice: (x:int32 * 5) * 6 -> x * 30\n        test (x:int32 * 5) * 6 -> x * 30\n"
+    found = analysed(f"ruleset many:\n{''.join(rules)}{again}pass all rewrite children_first: many\n")
+    assert [d.code for d in found] == ["same-rule"] and "many.r3" in found[0].message
+    assert 0 < len(compared) < 3 * len(rules)
+
+
+def test_candidates_leave_out_no_rule_that_covers_another() -> None:
+    """Of our rules: all pairs are compared, and each that covers is among the candidates."""
+    files = engine.loaded().sources.files
+    compiler = ProgramCompiler(files, None, False)
+    table = compiler.library.table
+    rules = [rule for f in files for d in f.declarations if isinstance(d, Ruleset) for rule in d.rules][:700:4]
+    cells: list[Cell | None] = []
+    for rule in rules:
+        generics = compiler.rules.generics(rule)
+        try:
+            cell = Sketch(table, generics, {}).pattern(rule.pattern) if generics is not None else None
+            if cell is not None:
+                infer(table, cell)
+            cells.append(cell)
+        except (Opaque, Contradiction):
+            cells.append(None)
+    candidates = Candidates(cells)
+    pairs = 0
+    for place, special in enumerate(cells):
+        known = set(candidates.of(place))
+        assert special is None or place in known
+        for other, general in enumerate(cells):
+            if special is not None and general is not None and any(True for _ in covers(table, general, special)):
+                pairs += 1
+                assert other in known
+    assert pairs > len(rules) // 2

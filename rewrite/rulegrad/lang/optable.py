@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rulegrad.lang.step_text import Form
 from rulegrad.lang.steps import forms_of
@@ -148,6 +149,11 @@ class OpTable:
     def every_dtype(self) -> frozenset[str]:
         """The names of all dtypes."""
         return frozenset(self.dtypes)
+
+    @functools.cached_property
+    def dtypes_of_constants(self) -> dict[tuple[type, Any], frozenset[str]]:
+        """The dtypes that have a number, by its type and the number, as far as somebody has asked."""
+        return {}
 
     @functools.cached_property
     def forms(self) -> dict[str, Form]:

@@ -8,7 +8,9 @@ import pytest
 
 from rulegrad import engine
 from rulegrad.engine.sources import Sources
+from rulegrad.workbench.proof import lines
 from rulegrad.workbench.proof.lines import DEFINITION, FAILS, OnValues, on_values
+from rulegrad.workbench.proof.outcome import outcome
 from rulegrad.workbench.rule_tests import RuleTests
 
 WRONG = {
@@ -94,3 +96,25 @@ def test_gradients_are_slopes() -> None:
     sin = outcomes()["sin"]
     assert sin.kind == "differ" and "slope" in sin.how
     assert outcomes()["other"] == OnValues("left out", DEFINITION)
+
+
+@pytest.mark.parametrize(
+    ("rule", "rounds"),
+    [
+        ("x:int32 + 0 -> x\n        test x:int32 + 0 -> x", 1),  # 256 values of the variable at once
+        ("x:index + 0 -> x\n        test i:range(9) + 0 -> i", 1),  # no memory: each round would be the same
+        ("x:int32 + 0 -> x\n        test x:int32[3] + 0 -> x", 12),  # three values at a time
+    ],
+)
+def test_a_line_is_computed_as_often_as_that_says_something(
+    rule: str, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.install_op_table()
+    computed = []
+    monkeypatch.setattr(lines, "outcome", lambda *given: computed.append(given) or outcome(*given))
+    ours = engine.loaded().sources
+    mine = ("often.rules", f"ruleset mine:\n    a: {rule}\n")
+    tests = RuleTests(Sources([*ours.texts, mine], frozenset()).files, only={"often.rules"})
+    (case,) = tests.cases
+    assert on_values(tests, case).kind == "agree"
+    assert len(computed) == 2 * rounds

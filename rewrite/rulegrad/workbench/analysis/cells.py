@@ -176,7 +176,7 @@ def infer(table: OpTable, root: Cell) -> None:
     """Narrows dtypes by the signatures of the ops that are known. Raises Contradiction."""
     for cell in list(below(root)):
         if cell.value is not UNKNOWN:
-            cell.dtype.restrict(frozenset(d for d in table.dtypes if representable(table, cell.value, d)))
+            cell.dtype.restrict(_dtypes_with(table, cell.value))
         if cell.ops is not None and len(cell.ops.root().names) == 1:
             apply_signature(table, cell, table.ops[next(iter(cell.ops.root().names))])
 
@@ -206,6 +206,15 @@ def apply_signature(table: OpTable, cell: Cell, op: Op) -> None:
             break
         parameter = op.parameters[min(place, len(op.parameters) - 1)]
         state(source.root().dtype, parameter.type)
+
+
+def _dtypes_with(table: OpTable, value: Any) -> frozenset[str]:
+    """The dtypes of which a CONST can have exactly this value; few values come very often."""
+    key = (type(value), value)
+    known = table.dtypes_of_constants
+    if key not in known:
+        known[key] = frozenset(dtype for dtype in table.dtypes if representable(table, value, dtype))
+    return known[key]
 
 
 def representable(table: OpTable, value: Any, dtype: str) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import location
 from rulegrad.lang.walk import expressions_in
+from rulegrad.workbench.analysis.candidates import Candidates
 from rulegrad.workbench.analysis.findings import Findings
 from rulegrad.workbench.analysis.generality import canonical, conditions, covers
 from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
@@ -23,34 +26,52 @@ class Shadows:
         """Looks at the passes, rule sets, functions, actions and what passes gather, of one target."""
         known: dict[tuple[int, int], bool] = {}
         for of in (*laboratory.passes, *laboratory.sets, *laboratory.lists):
-            for place_in_pass, later in enumerate(of.subjects):
-                if later.rule not in laboratory.asked:
-                    continue
-                shadows = {}
-                apart = self._apart.setdefault((of.name, later.key), set())
-                # ours may come after a user's that says the same
-                ours = [s for s in of.subjects[place_in_pass:] if s.rule not in laboratory.asked and _alike(s, later)]
-                for earlier in (*of.subjects[:place_in_pass], *ours):
-                    if earlier.key in apart:
-                        continue
-                    pair = (earlier.number, later.number)
-                    if pair not in known:
-                        known[pair] = _shadows(laboratory, of, earlier, later)
-                    if known[pair]:
-                        shadows[earlier.rule.span] = earlier
-                    else:
-                        apart.add(earlier.key)
-                key = (of.name, later.rule.span)
-                if key in self._shadowed:
-                    shadows = {span: s for span, s in self._shadowed[key].items() if span in shadows}
-                self._shadowed[key] = shadows
-                self._subjects[key] = later
+            if not any(subject.rule in laboratory.asked for subject in of.subjects):
+                continue
+            candidates = Candidates([subject.cell for subject in of.subjects])
+            for place, later in enumerate(of.subjects):
+                if later.rule in laboratory.asked:
+                    self._add(laboratory, of, later, _before(laboratory, of, candidates, place), known)
+
+    def _add(
+        self,
+        laboratory: Laboratory,
+        of: PassRules,
+        later: Subject,
+        before: Sequence[Subject],
+        known: dict[tuple[int, int], bool],
+    ) -> None:
+        """Notes which of the rules before a rule shadow it."""
+        shadows = {}
+        apart = self._apart.setdefault((of.name, later.key), set())
+        for earlier in before:
+            if earlier.key in apart:
+                continue
+            pair = (earlier.number, later.number)
+            if pair not in known:
+                known[pair] = _shadows(laboratory, of, earlier, later)
+            if known[pair]:
+                shadows[earlier.rule.span] = earlier
+            else:
+                apart.add(earlier.key)
+        key = (of.name, later.rule.span)
+        if key in self._shadowed:
+            shadows = {span: s for span, s in self._shadowed[key].items() if span in shadows}
+        self._shadowed[key] = shadows
+        self._subjects[key] = later
 
     def report(self, findings: Findings) -> None:
         """Reports what was shadowed for every target that has the rule."""
         for key, shadows in self._shadowed.items():
             if shadows:
                 _report(findings, key[0], next(iter(shadows.values())), self._subjects[key])
+
+
+def _before(laboratory: Laboratory, of: PassRules, candidates: Candidates, place: int) -> list[Subject]:
+    """The rules before one that may match all that it does; ours may come after a user's that says the same."""
+    later = of.subjects[place]
+    found = ((other, of.subjects[other]) for other in candidates.of(place) if other != place)
+    return [s for at, s in found if at < place or (s.rule not in laboratory.asked and _alike(s, later))]
 
 
 def _shadows(laboratory: Laboratory, of: PassRules, earlier: Subject, later: Subject) -> bool:

@@ -21,7 +21,7 @@ from rulegrad.workbench.proof.outcome import NoMeaningError, elements, outcome
 from rulegrad.workbench.proof.testing import Allowed, difference, sample_memory
 from rulegrad.workbench.rule_tests import STATEMENTS, Case, RuleTests
 
-_SPREAD = 256  # values of each scalar variable that are computed at once
+_SPREAD = 256  # values of each scalar variable that are computed at once; where all are scalars, these are enough
 _SPREAD_READS = 64  # where that is done an element at a time
 _ROUNDS = 3  # contents of memory that both sides are computed on; one where statements run an element at a time
 _ROUNDS_OF_FEW = 12  # of memory with so few elements that a sum or an extreme may hide what is wrong
@@ -105,9 +105,7 @@ def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
         return OnValues("differ", f"has the shape {right.shape}, not {left.shape}")
     measure = tests.measured(case, left)
     graphs = [left, right] if measure is None else [left, right, measure]
-    why, done = "", 0
-    count, is_plain = _memory_size(graphs), all(map(_is_plain, graphs))
-    rounds = _ROUNDS_OF_FEW if count <= _FEW else _ROUNDS if is_plain and count < _MANY else 1
+    why, done, rounds = "", 0, _rounds_of(graphs)
     for nodes, loops, memory in _rounds(graphs, random.Random(case.name)):
         try:
             wanted, found, *size = (outcome(node, memory, loops) for node in nodes)
@@ -119,7 +117,7 @@ def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
         if differs is not None:
             return OnValues("differ", differs.values)
         done += 1
-        if done == rounds:
+        if done >= rounds or (nodes != graphs and all(not leaf.shape for leaf in _leaves(graphs))):
             break
     return _AGREE if done else OnValues("left out", why)
 
@@ -137,10 +135,18 @@ def _rounds(graphs: Sequence[UOp], r: random.Random) -> Iterator[tuple[list[UOp]
         yield list(graphs), loops, sample_memory(graphs, r)
 
 
-def _memory_size(graphs: Sequence[UOp]) -> int:
-    """How many elements of memory some graphs name."""
-    leaves = {node for graph in graphs for node in graph.toposort() if node.op in STORAGE}
-    return sum(map(elements, leaves))
+def _rounds_of(graphs: Sequence[UOp]) -> int:
+    """How many contents of memory both sides are computed on; where there is no memory, all would be the same."""
+    leaves = _leaves(graphs)
+    if not leaves:
+        return 1
+    count = sum(map(elements, leaves))
+    return _ROUNDS_OF_FEW if count <= _FEW else _ROUNDS if all(map(_is_plain, graphs)) and count < _MANY else 1
+
+
+def _leaves(graphs: Sequence[UOp]) -> set[UOp]:
+    """The memory that some graphs name."""
+    return {node for graph in graphs for node in graph.toposort() if node.op in STORAGE}
 
 
 def _is_plain(graph: UOp) -> bool:
