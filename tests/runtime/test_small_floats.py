@@ -78,3 +78,13 @@ def test_a_reduction_is_rounded_once_by_elements_too() -> None:
     load = UOp("LOAD", (UOp("INDEX", (x, loop)),))
     memory = {storage_key(x): np.array([8, 64, 0.5, 0.5], np.float32).astype(DType(x.dtype).numpy)}
     assert outcome(UOp("REDUCE", (load, loop), op="MUL"), memory, ()).arrays[0].astype(np.float32) == 128
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_float64_is_rounded_twice_everywhere(dtype: str) -> None:
+    """By way of float32, whatever the version of ml_dtypes: half between two values, and a little more."""
+    halves = [1 + 2.0**-8, 1 + 2.0**-4, 1 + 2.0**-3, 72.0]
+    values = np.array([sign * x * (1 + 2.0**-40) for x in halves for sign in (1, -1)])
+    expected = Tensor(values.astype(np.float32), device="numpy").cast(dtype).cast("float32").tolist()
+    for device in ("numpy", "c"):
+        assert Tensor(values, device=device).cast(dtype).cast("float32").tolist() == expected

@@ -27,6 +27,7 @@ def convert(array: Array, source: DType, target: DType) -> Array:
 
     A float outside int32 (or nan) gives the smallest int32, of which smaller integers have the low bits; for 64 bits,
     and for uint32, one outside int64 gives the smallest int64, which wraps.
+    A float64 becomes bfloat16 or float8 by way of float32, as compiled code and PyTorch do it.
     Raises GraphError when an index does not fit in 64 bits.
     """
     if source == target:
@@ -37,6 +38,8 @@ def convert(array: Array, source: DType, target: DType) -> Array:
         return _integer_from_float(array.astype(np.float64), target)
     if source == "uint64" and target.kind == "index" and np.any(array > np.uint64(_INT64_MAX)):
         raise GraphError("an index does not fit in 64 bits")
+    if source == "float64" and target.is_float and target.bits < 32 and target != "float16":
+        array = array.astype(np.float32)  # versions of ml_dtypes differ: some round twice, others once
     return array.astype(target.numpy)
 
 
