@@ -13,6 +13,7 @@ from rulegrad.optim._line_search import Point, strong_wolfe
 from rulegrad.optim._optimizer import Optimizer, Parameters
 from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import enable_grad, no_grad
+from rulegrad.tensor.history import roots_of
 from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.tensor import Tensor
 
@@ -179,7 +180,7 @@ class LBFGS(Optimizer):
             parts.append((pairs(gradient) if gradient.dtype.is_complex else gradient).reshape(-1))
         flat = Tensor.cat(parts).cast(self._dtype(self.param_groups[0]))
         losses = [result] if isinstance(result, Tensor) else []
-        realize_all([*(root for root, _ in self._calls()), *losses, flat, *updates.take(self.device)])
+        realize_all([*roots_of(self._calls()), *losses, flat, *updates.take(self.device)])
         return result, float(result), flat
 
     def _place(self, origins: list[Tensor], step: float, direction: Tensor) -> None:

@@ -24,7 +24,7 @@ from rulegrad.optim._state import State
 from rulegrad.tensor import updates
 from rulegrad.tensor.capturing import each_call, initial_state, is_tracing, noticed
 from rulegrad.tensor.gradient_mode import enable_grad, no_grad
-from rulegrad.tensor.history import BackwardCall, forget_ways, gradient_points
+from rulegrad.tensor.history import BackwardCall, forget_ways, gradient_points, roots_of
 from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.storage import filled_like, upload_like
 from rulegrad.tensor.tensor import Tensor
@@ -243,7 +243,9 @@ class Optimizer(Walked):
         options = self._options
         noticed(self, "_options", options)
         calls = self._calls()
-        results = [*(root for root, _ in calls), *others, *([] if left_out is None else [left_out])]
+        used = [] if is_tracing() else [call.graph for call in calls if call.graph is not None and not call.retains]
+        parts = updates.parts_of_losses(used, self.device)
+        results = [*roots_of(calls), *parts, *others, *([] if left_out is None else [left_out])]
         changes: list[tuple[Tensor, Tensor]] = []
         number = 0
         for k, group in enumerate(self.param_groups):
@@ -273,7 +275,9 @@ class Optimizer(Walked):
         used_up = [parameter.grad for parameter in parameters if parameter.grad is not None]
         realize_all([*parameters, *results, *updates.take(self.device)], used_up)
         if not is_tracing():
-            forget_ways([root for root, call in calls if not call.retains], moved_points)
+            forget_ways([*roots_of([call for call in calls if not call.retains]), *parts], moved_points)
+            for call in calls:
+                call.graph = None
         updates.compute_small(self.device)
 
     def _moving(self, k: int, moved: set[int]) -> list[_Cohort]:
@@ -292,15 +296,10 @@ class Optimizer(Walked):
             self._cohorts[k].append(found[-1])
         return found
 
-    def _calls(self) -> list[tuple[Any, BackwardCall]]:
-        """The tensors whose gradients these are, and the calls of `backward` on them."""
-        found: dict[int, tuple[Any, BackwardCall]] = {}
-        for parameter in self.parameters:
-            for call in parameter.grad._gradient_of if parameter.grad is not None else ():
-                root = call.root
-                if root is not None:
-                    found[id(root)] = root, call
-        return list(found.values())
+    def _calls(self) -> list[BackwardCall]:
+        """The calls of `backward` that have made these gradients."""
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        return list({id(call): call for gradient in gradients for call in gradient._gradient_of}.values())
 
     # ---- numbers and state ----
 

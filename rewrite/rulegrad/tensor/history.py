@@ -153,13 +153,14 @@ def leaves_behind(graph: UOp) -> list[TensorCore]:
 class BackwardCall:
     """One call of `backward`: the tensor that it was called on, and the leaves whose gradients it added to.
 
-    retains: it is to be called again, also when the leaves have been moved.
+    graph: of that tensor, until an optimizer has made its step. retains: it is to be called again, also when the leaves have been moved.
     """
 
-    __slots__ = ("_leaves", "_root", "retains")
+    __slots__ = ("_leaves", "_root", "graph", "retains")
 
     def __init__(self, root: TensorCore, leaves: Sequence[TensorCore], retains: bool = False) -> None:
         self._root = weakref.ref(root)
+        self.graph: UOp | None = root._uop
         self.retains = retains
         self._leaves = [weakref.ref(leaf) for leaf in leaves]
 
@@ -174,6 +175,11 @@ class BackwardCall:
         gradients = [leaf.grad for leaf in leaves if leaf.grad is not None and self in leaf.grad._gradient_of]
         root = self.root
         return gradients if root is None else [root, *gradients]
+
+
+def roots_of(calls: Sequence[BackwardCall]) -> list[TensorCore]:
+    """The tensors that `backward` was called on, each once, as far as somebody holds them."""
+    return list({id(root): root for call in calls if (root := call.root) is not None}.values())
 
 
 def join(first: History, second: History) -> History:

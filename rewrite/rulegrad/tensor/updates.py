@@ -7,9 +7,11 @@ little; computed by themselves they would compute the whole forward pass again.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Final
 
-from rulegrad._core import holders_of_graphs
+from rulegrad._core import are_above, holders_of_graphs
+from rulegrad.ir import UOp
 from rulegrad.runtime import source_lines
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.history import is_transformed, without_points
@@ -32,6 +34,27 @@ def take(device: str) -> list[TensorCore]:
     for tensor in taken:
         del _waiting[id(tensor)]
     return [tensor for tensor in taken if needs_buffer(tensor)]
+
+
+def parts_of_losses(graphs: Sequence[UOp], device: str) -> list[TensorCore]:
+    """Scalars that wait, and that `backward` went through on its way from the roots of these graphs.
+
+    Such as a loss before it was scaled, or one of several: if somebody keeps one, or its `detach()`, it would keep the
+    parameters as they were.
+    """
+    if not graphs:
+        return []
+    tensors = [one for one in holders_of_graphs() if isinstance(one, TensorCore) and _is_part(one, device)]
+    if len(tensors) > _MOST:
+        return []
+    whole = UOp("SINK", tuple(graphs))
+    return [tensor for tensor in tensors if are_above([whole], [tensor._uop])[0]]
+
+
+def _is_part(tensor: TensorCore, device: str) -> bool:
+    if not tensor._requires_grad or tensor._leaf or tensor._view is not None or tensor._device != device:
+        return False
+    return tensor._uop.size.numel() == 1 and not is_transformed(tensor._uop)
 
 
 def compute_small(device: str) -> None:
