@@ -13,6 +13,7 @@ import rulegrad as rg
 import rulegrad.nn.functional as F
 from rulegrad import Tensor, engine, nn, no_grad, optim
 from rulegrad.compile.realize import _plans
+from rulegrad.errors import GradientError
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.memory import peak_memory, reset_peak_memory
@@ -378,6 +379,68 @@ def test_what_nobody_holds_is_not_kept():
     before = len(live_buffers("numpy"))
     y.sum().item()
     assert len(live_buffers("numpy")) == before + 1  # y
+
+
+class Square(rg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2 * ctx.saved_tensors[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (lambda: nn.Conv1d(1, 4, 3), (2, 1, 9)),
+        (lambda: nn.BatchNorm1d(4), (2, 4, 9)),
+        (lambda: Square.apply, (2, 4, 9)),
+    ],
+    ids=["convolution", "batch_norm", "function"],
+)
+def test_an_average_over_steps_is_computed_after_each(model, shape):
+    """Also of functions that have a gradient of their own: it would keep the outputs of all steps."""
+    layer, scale = model(), nn.Parameter(Tensor([0.5]))
+    sgd = optim.SGD([scale, *getattr(layer, "parameters", list)()], lr=0.01)
+    average, expected = Tensor.zeros(4), np.zeros(4, np.float32)
+    for step in range(4):
+        found = layer(values(*shape, seed=step) * scale)
+        with no_grad():
+            average.mul_(0.5).add_(found.detach().mean((0, 2)))
+        (found**2).mean().backward()
+        sgd.step()
+        sgd.zero_grad()
+        expected = expected * 0.5 + found.numpy().mean((0, 2))
+    assert launches(lambda: average.realize()) == 0
+    np.testing.assert_allclose(average.numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kept", ["loss", "detached"])
+@pytest.mark.parametrize("way", ["scaled", "sum"])
+def test_losses_that_backward_went_through_keep_no_parameters(kept, way):
+    model = network(1)
+    sgd, seen, held = optim.SGD(model.parameters(), lr=0.01), [], []
+    scaler = rg.amp.GradScaler()
+    for step in range(5):
+        loss, other = model(values(4, SIZE)).square().mean(), model(values(4, SIZE, seed=step)).abs().mean()
+        if way == "scaled":
+            scaler.scale(loss).backward()
+            scaler.step(sgd)
+            scaler.update()
+        else:
+            (loss + other).backward()
+            sgd.step()
+        sgd.zero_grad()
+        seen.append(loss if kept == "loss" else loss.detach())
+        gc.collect()
+        held.append(sum(buffer.nbytes for buffer in live_buffers("numpy")))
+    assert held[-1] - held[1] < 4 * SIZE * SIZE  # not one matrix more
+    assert len({loss.item() for loss in seen}) == 5
+    with pytest.raises(GradientError, match="retain_graph"):
+        loss.backward()
 
 
 def test_results_do_not_depend_on_the_garbage_collector():

@@ -86,11 +86,6 @@ class GradientPoint:
         _points[uop] = self
 
     @property
-    def is_name(self) -> bool:
-        """Whether this is a name only: gradients neither end here nor leave the rules."""
-        return self.leaf is None and not self.goes_on
-
-    @property
     def goes_on(self) -> bool:
         """Whether the gradient goes on from here to what this was computed from."""
         return self.source is not None or self.pullback is not None
@@ -106,9 +101,15 @@ def point_of(node: UOp) -> GradientPoint | None:
 
 
 def is_transformed(graph: UOp) -> bool:
-    """Whether a graph is an argument inside `grad` or `vmap`, or computed from one: it has no value."""
+    """Whether a graph is an argument inside `grad` or `vmap`, or computed from one: it has no value.
+
+    Other ARGUMENT nodes are names, and results of a user's function; those of numbers below 0 stand in what functions
+    with gradients of their own say of these (custom_gradient).
+    """
     return any(
-        node.op == "BATCHED" or (point := point_of(node)) is None or not point.is_name
+        node.op == "BATCHED"
+        or node.attrs["id"] >= 0
+        and ((point := point_of(node)) is None or point.leaf is not None)
         for node in graph.toposort("ARGUMENT", "BATCHED")
     )
 
