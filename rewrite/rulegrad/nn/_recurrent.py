@@ -182,8 +182,10 @@ def _steps(
     steps = []
     for t in reversed(range(len(parts))) if backwards else range(len(parts)):
         weights = weights.linked()
-        new = tuple(kept(tensor) for tensor in _step(cell, parts[t], state, weights))
-        state = new if alive is None else tuple(alive[t].where(*pair) for pair in zip(new, state, strict=True))
+        new = _step(cell, parts[t], state, weights)
+        if alive is not None:
+            new = tuple(alive[t].where(*pair) for pair in zip(new, state, strict=True))
+        state = tuple(kept(tensor) for tensor in new)
         steps.append(linked(state[0]))
     return (Tensor.stack(steps[::-1] if backwards else steps), *state)
 
