@@ -10,7 +10,6 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -368,7 +367,7 @@ def dropout(self: Tensor, probability: float = 0.5, training: bool | None = None
     >>> Tensor.ones(6).dropout(0.5, training=True).tolist()
     [2.0, 0.0, 2.0, 2.0, 2.0, 0.0]
     """
-    if not isinstance(probability, Real) or not 0.0 <= probability <= 1.0:
+    if isinstance(probability, str) or not 0.0 <= probability <= 1.0:
         raise ShapeError(f"dropout: the probability is {probability!r}; use a number from 0 to 1")
     if not (self.training if training is None else training) or probability == 0.0:
         return self._same()
