@@ -173,6 +173,8 @@ def test_state(any_device):
         assert tensor.requires_grad == state[name].requires_grad
     with pytest.raises(RulegradError, match=r"missing names .*scale.*unknown names .*extra"):
         nn.state.load_state_dict(other, {"extra": state["scale"]})
+    with pytest.raises(RulegradError, match=r"missing names .*; shapes differ too: scale is \(1,\) .* \(3,\)"):
+        nn.state.load_state_dict(other, {"scale": Tensor([1.0, 2.0, 3.0])})
     nn.state.load_state_dict(other, {"scale": Tensor([3.0])}, strict=False)
     assert other.scale.item() == 3.0
 

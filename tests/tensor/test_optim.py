@@ -252,3 +252,10 @@ def test_a_closure_may_have_its_name(kind):
         return w.square().sum().backward()
 
     assert optimizer.step(closure=closure).item() == 9 and w.item() < 2
+
+
+def test_repr_has_the_options_of_each_group():
+    w, b = Tensor([1.0], requires_grad=True), Tensor([1.0], requires_grad=True)
+    shown = repr(optim.SGD([{"params": [w]}, {"params": [b], "lr": 0.5}], lr=0.1, momentum=0.9))
+    assert shown.startswith("SGD (\nParameter Group 0\n    dampening: 0.0\n    lr: 0.1\n")
+    assert "Parameter Group 1\n" in shown and "    lr: 0.5\n" in shown and "params" not in shown

@@ -85,20 +85,19 @@ def load_with_extra(model: Any, state: Mapping[str, Any], strict: bool, extra: C
     without = {name for name in own.keys() - state.keys() if id(own[name]) not in given}
     missing = sorted(without | (set(extra) - state.keys()))
     unknown = sorted(state.keys() - own.keys() - set(extra))
-    if strict and (missing or unknown):
-        raise ModuleError(
-            f"load_state_dict: missing names {missing}, unknown names {unknown}; use strict=False to load what there is"
-        )
     values = {name: _tensor(state[name], tensor) for name, tensor in own.items() if name in state}
-    wrong = [
+    wrong = "; ".join(
         f"{name} is {own[name].shape} in the model and {value.shape} in the state"
         for name, value in values.items()
         if own[name].shape != value.shape
-    ]
-    if wrong:
-        raise ShapeError(
-            f"load_state_dict: shapes differ: {'; '.join(wrong)}; make the model with the sizes of the state"
+    )
+    if strict and (missing or unknown):
+        raise ModuleError(
+            f"load_state_dict: missing names {missing}, unknown names {unknown}; use strict=False to load what there is"
+            + (f"; shapes differ too: {wrong}" if wrong else "")
         )
+    if wrong:
+        raise ShapeError(f"load_state_dict: shapes differ: {wrong}; make the model with the sizes of the state")
     for name, value in values.items():
         own[name].assign(value.cast(own[name].dtype))
     if values:

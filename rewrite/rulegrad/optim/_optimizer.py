@@ -222,6 +222,14 @@ class Optimizer(Walked):
         self._make_step([one for one in (loss, *others[1:]) if isinstance(one, Tensor)], None)
         return loss
 
+    def __repr__(self) -> str:
+        options = [{name: group[name] for name in sorted(group) if name != "params"} for group in self.param_groups]
+        groups = "".join(
+            f"Parameter Group {number}\n" + "".join(f"    {name}: {value}\n" for name, value in group.items())
+            for number, group in enumerate(options)
+        )
+        return f"{type(self).__name__} (\n{groups})"
+
     @no_grad()
     def step_unless(self, left_out: Tensor, *others: Tensor) -> None:
         """`step`, but where `left_out` (one bool) is true all stays as it was. The host does not wait for it.

@@ -108,8 +108,7 @@ def is_transformed(graph: UOp) -> bool:
     """
     return any(
         node.op == "BATCHED"
-        or node.attrs["id"] >= 0
-        and ((point := point_of(node)) is None or point.leaf is not None)
+        or (node.attrs["id"] >= 0 and ((point := point_of(node)) is None or point.leaf is not None))
         for node in graph.toposort("ARGUMENT", "BATCHED")
     )
 
@@ -154,7 +153,8 @@ def leaves_behind(graph: UOp) -> list[TensorCore]:
 class BackwardCall:
     """One call of `backward`: the tensor that it was called on, and the leaves whose gradients it added to.
 
-    graph: of that tensor, until an optimizer has made its step. retains: it is to be called again, also when the leaves have been moved.
+    graph: of that tensor, until an optimizer has made its step. retains: it is to be called again, also when the
+    leaves have been moved.
     """
 
     __slots__ = ("_leaves", "_root", "graph", "retains")
