@@ -16,11 +16,11 @@ from rulegrad.workbench.diagnosis import meaning, samples
 #: rows, depth, columns of x @ w.T; the lanes of c's blocks, and of those of c_avx512; 0: there are none
 SIZES = [
     (9, 32, 32, 8, 16),
-    (8, 48, 96, 8, 16),
+    (24, 48, 96, 8, 16),
     (16, 64, 64, 8, 16),
     (9, 24, 40, 8, 0),  # 16 divides neither
-    (9, 32, 33, 8, 16),  # the last row is read for those behind it
-    (9, 32, 71, 8, 16),
+    (25, 32, 33, 8, 16),  # the last row is read for those behind it
+    (25, 32, 71, 8, 16),
     (9, 33, 32, 0, 0),
     (1, 64, 64, 0, 0),  # rows of a matrix are read once
 ]
