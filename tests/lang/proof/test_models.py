@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from rulegrad.workbench.proof.models import SILENT
+from rulegrad._core import UOp
+from rulegrad.errors import DeviceError
+from rulegrad.workbench.proof import models
+from rulegrad.workbench.proof.models import EQUAL, SILENT, UNTRIED
 
 HIDDEN = {
     # 86419747 is 7 times a number only modulo 2 ** 32: no values at random find it
@@ -20,6 +26,11 @@ HIDDEN = {
         "max(x:int32, y:int32) -> where(x * 7 == 86419747, x + 1, x)\n"
         "            if vmin(x) >= vmax(y) and not is_const(x)",
         "test fails MAX(CAST[int32](CONST[index](-1214787835)), CAST[int32](CONST[index](-1214787835)))",
+    ),
+    # no loop counter gets there: it is an index
+    "beyond_an_index": (
+        "x:uint64 * 2 == 14 -> x == 7",
+        "test fails CMPEQ(MUL(CONST[uint64](9223372036854775815), CONST[uint64](2)), CONST[uint64](14))",
     ),
 }
 
@@ -40,6 +51,49 @@ def test_a_difference_that_is_none_says_so(outcomes) -> None:
     )
     found = outcomes(text)["sum_of"]
     assert found.kind == "tested" and f"not proved for int8, index: {SILENT}" in found.how
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ((None, True), EQUAL),
+        ((None, "no element"), f"{UNTRIED}: no element"),
+        ((None, DeviceError("no op")), f"{UNTRIED}: no op"),
+        ((True, "no element"), EQUAL),
+        ((None,), SILENT),
+        ((), UNTRIED),
+    ],
+)
+def test_why_a_difference_is_not_confirmed(found: tuple[Any, ...], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came of the values as constants, and of those near them; without graphs they were not tried at all."""
+    left = list(found)
+
+    def compare(*_: Any) -> Any:
+        answer = left.pop(0)
+        if isinstance(answer, DeviceError):
+            raise answer
+        return answer
+
+    tester: Any = SimpleNamespace(rules=SimpleNamespace(library=SimpleNamespace(table=None)), compare=compare)
+    monkeypatch.setattr(models, "_graphs", lambda *_: iter([UOp.const(1, "int32")] * len(found)))
+    nothing: Any = None
+    assert models.confirmed(tester, nothing, nothing) == said
+
+
+def test_the_interval_of_a_variable_of_which_z3_knows_one_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    z3 = pytest.importorskip("z3")
+    from rulegrad.workbench.proof import symbolic
+    from rulegrad.workbench.proof.values import Exact, Node
+
+    x = z3.BitVec("x", 8)
+    node = Node(x, "uint8")
+    solver = z3.Solver()
+    solver.add(x == 200)
+    assert solver.check() == z3.sat
+    real = z3.Real("end")  # a model has no integer for it
+    evaluation: Any = SimpleNamespace(bounds={id(node): (node, Exact(z3.IntVal(3), None), Exact(real / 3, None))})
+    found = symbolic._variables(solver.model(), {"x": node}, evaluation)
+    assert found["x"] == symbolic.Found(200, 200, 200, "uint8")
 
 
 POWERS = """

@@ -18,20 +18,24 @@ _NEAR = 8  # a variable that takes several values takes those that are nearer th
 
 EQUAL = f"{DIFFERENCE}, for whose values the interpreter gives both sides the same: it knows more of the ops"
 SILENT = f"{DIFFERENCE}, for whose values the rule does not fire"
+UNTRIED = f"{DIFFERENCE}, whose values cannot be tried"
 
 
 def confirmed(tester: Tester, entry: Entry, attempt: Attempt) -> Difference | str:
     """The difference of a refuted attempt, as the interpreter computes it; or why there is none."""
-    fired = False
+    told = (0, UNTRIED)  # what came of one graph says more than that another could not be tried
     for graph in _graphs(tester.rules.library.table, attempt):
         try:
             found = tester.compare(entry, graph, random.Random(0))
-        except RulegradError:
-            continue
+        except RulegradError as error:
+            found = error.problem
         if isinstance(found, Difference):
             return found
-        fired |= found is True
-    return EQUAL if fired else SILENT
+        if found is None:
+            told = max(told, (1, SILENT))
+        else:
+            told = max(told, (3, EQUAL) if found is True else (2, f"{UNTRIED}: {found}"))
+    return told[1]
 
 
 def _graphs(table: OpTable, attempt: Attempt) -> Iterator[UOp]:
@@ -39,12 +43,14 @@ def _graphs(table: OpTable, attempt: Attempt) -> Iterator[UOp]:
     if attempt.choice is None or attempt.pattern is None:
         return
     dtypes, choice = attempt.choice
-    for known in (_as_constants(attempt.variables), _as_counters(attempt.variables)):
-        generator = Generator(table, random.Random(0), dtypes, choice, True, attempt.model, known)
-        try:
-            yield generator.of(attempt.pattern, ())
+    for make in (_as_constants, _as_counters):
+        try:  # a value may be outside of what a counter, which is an index, can be
+            known = make(attempt.variables)
+            generator = Generator(table, random.Random(0), dtypes, choice, True, attempt.model, known)
+            graph = generator.of(attempt.pattern, ())
         except (NoGraphError, RulegradError, OverflowError):
             continue
+        yield graph
 
 
 def _as_constants(found: Mapping[str, Found]) -> dict[str, UOp]:

@@ -269,7 +269,8 @@ def _variables(model: Any, names: Mapping[str, Any], e: Evaluation) -> dict[str,
             ends = (end.term for end in e.bounds.get(id(bound), ())[1:] if isinstance(end, Exact))
             bounds = [_number(model.eval(end, model_completion=True), True) for end in ends]
             if value is not None:
-                low, high = (v for v in bounds if v is not None) if len(bounds) == 2 else (value, value)
+                known = [end for end in bounds if end is not None]
+                low, high = known if len(known) == 2 else (value, value)
                 found[name] = Found(value, min(low, value), max(high, value), bound.dtype)
     return found
 
