@@ -106,6 +106,29 @@ def test_our_ops_are_as_they_say() -> None:
     assert findings.diagnostics == []
 
 
+MANY_SOURCES = """op MANY_LARGEST(a: T, b: T, c: T, d: U, e: U, f: U, g: T, h: T) -> T where T: Int, U: Int
+    class     Elementwise
+    eval      max(a, b, c, g) + 0 * h
+    interval  lo(a) .. max(hi(a), hi(b), hi(c)) - 1
+op MANY_FIRST(a: T, b: T, c: T, d: T, e: T, f: T, g: T, h: T) -> T where T: Int
+    class     Elementwise Identity
+    eval      a
+    interval  lo(a) .. hi(a)
+op MANY_BOOLS({bools}) -> bool
+    class     Elementwise
+    eval      a and r
+    interval  0 .. 0
+""".replace("{bools}", ", ".join(f"{name}: bool" for name in "abcdefghijklmnopqr"))
+
+
+def test_ops_of_many_sources(tmp_path: Path) -> None:
+    """Of all combinations of their values, which are too many, some are tried."""
+    path = tmp_path / "many.rules"
+    path.write_text(MANY_SOURCES)
+    found = [d for d in ran("check", path, "--target", "c") if d["code"] == "false-fact"]
+    assert [d["line"] for d in found] == [4, 12]
+
+
 def test_values_that_are_tried() -> None:
     assert len(op_values.values_of("int8")) == len(op_values.values_of("uint8")) == 256
     assert op_values.values_of("bool").tolist() == [False, True]
