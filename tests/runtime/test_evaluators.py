@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 import operator
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -362,3 +366,77 @@ def test_ops_that_a_rule_file_declares() -> None:
     assert table.evaluate("RELU", "float32", [np.array([-1, 2], np.float32)]).tolist() == [0, 2]
     a, b = np.array([-1, 2, 2, 4], np.int32), np.array([1, 1, 3, 1], np.int32)
     assert table.evaluate("NEITHER", "bool", [a, b]).tolist() == [False, True, True, False]
+
+
+MIXED = """op MIXED_SUM(a: int8, b: int8, c: int32) -> int32
+    class     Elementwise
+    eval      a * b + c
+op MIXED_MOST(a: int8, b: int32) -> int32
+    class     Elementwise
+    eval      max(a * a, b)
+op MIXED_LAST(a: int32, b: int8) -> int32
+    class     Elementwise
+    eval      a * b
+op MIXED_RESULT(a: int8, b: int8) -> int32
+    class     Elementwise
+    eval      a * b
+op MIXED_CAST(a: int8, b: int8, c: int32) -> int32
+    class     Elementwise
+    eval      convert(a) * convert(b) + c
+op MIXED_SIGNS(a: uint64, b: int8) -> uint64
+    class     Elementwise
+    eval      max(a, b)
+op MIXED_KINDS(a: int8, b: float32) -> float32
+    class     Elementwise
+    eval      a * a + b
+op MIXED_INDEX(a: int32, b: index) -> index
+    class     Elementwise
+    eval      a * a + b
+op NEXT_OF(a: int64, b: int64) -> int64
+    class     Elementwise
+    eval      min(max(a, b) + 1, dtype_max() + 1, (dtype_max() + 0) + (1 + 0))
+"""
+ON_MIXED = [
+    ("MIXED_SUM", "int32", ("int8", "int8", "int32"), (100, -100, 5), -9995),
+    ("MIXED_MOST", "int32", ("int8", "int32"), (100, 0), 10000),
+    ("MIXED_LAST", "int32", ("int32", "int8"), (1000, 100), 100000),
+    ("MIXED_RESULT", "int32", ("int8", "int8"), (100, -100), -10000),
+    ("MIXED_CAST", "int32", ("int8", "int8", "int32"), (100, 100, 5), 10005),
+    ("MIXED_SIGNS", "uint64", ("uint64", "int8"), (2**63 + 1, -1), 2**63 + 1),
+    ("MIXED_KINDS", "float32", ("int8", "float32"), (100, 0.5), 10000.5),
+    ("MIXED_INDEX", "index", ("int32", "index"), (100000, 1), 10000000001),
+    ("NEXT_OF", "int64", ("int64", "int64"), (3, 2), 4),
+    ("NEXT_OF", "int64", ("int64", "int64"), (2**63 - 1, 2), -(2**63)),
+]
+
+
+@pytest.fixture(scope="module")
+def engine_on_mixed(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """What the engine computes, in a process in which the ops are in force."""
+    path = tmp_path_factory.mktemp("mixed") / "mixed.rules"
+    path.write_text(MIXED)
+    cases = [(op, result, values) for op, result, _, values, _ in ON_MIXED]
+    code = (
+        "from rulegrad import _core, engine\n"
+        "engine.install_op_table()\n"
+        f"print([_core.evaluate(op, result, *values) for op, result, values in {cases}])"
+    )
+    environment = os.environ | {"RULEGRAD_RULES": str(path)}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert ended.returncode == 0, ended.stderr
+    found: list[float] = ast.literal_eval(ended.stdout)
+    return found
+
+
+@pytest.mark.parametrize("number", range(len(ON_MIXED)))
+def test_the_engine_and_the_interpreter_agree_on_sources_of_several_dtypes(
+    number: int, engine_on_mixed: list[float]
+) -> None:
+    op, result, dtypes, values, wanted = ON_MIXED[number]
+    table = Evaluators({one.name: evaluated(one) for one in parse_file(MIXED, "mixed.rules").declarations})
+    function = table.bind(op, result, dtypes)
+    sources = [np.array(value).astype(as_dtype(dtype).numpy) for value, dtype in zip(values, dtypes)]
+    found = [function(*sources), function(*(source.reshape(1, 1) for source in sources))]
+    assert [array.dtype for array in found] == [as_dtype(result).numpy] * 2
+    assert [array.item() for array in found] == [wanted] * 2
+    assert engine_on_mixed[number] == wanted

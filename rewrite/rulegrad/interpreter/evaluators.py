@@ -41,8 +41,16 @@ class _Operands(NamedTuple):
     given: dict[str, Array]
     working: dict[str, Array]
     literals: np.dtype[Any]
-    source: DType
+    sources: list[DType]
     result: DType
+
+    @property
+    def source(self) -> DType:
+        """That of `dtype_min()`: a WHERE's first source is a bool, the others are what is computed with."""
+        return self.sources[-1]
+
+    def dtype(self, name: str) -> DType:
+        return self.sources[list(self.given).index(name)]
 
 
 _Code = Callable[[_Operands], Any]
@@ -167,23 +175,25 @@ class Evaluators:
         declaration = self._declarations.get(op)
         if declaration is None or declaration.evaluator is None:
             raise DeviceError(f"the interpreter cannot run {op}: the op table has no `eval` line for it")
-        source = sources[-1]  # a WHERE's first source is a bool, the others are what is computed with
-        table = INDEX_PRIMITIVES if source.kind == "index" else PRIMITIVES
-        names = declaration.parameters
-        exactly = steps_round(declaration, source)
-        if exactly and source.is_integer:
-            return _on_exact_integers(declaration, source, result)
-        working = _EXACT.get(str(source), source.numpy) if exactly else _WORKING.get(str(source), source.numpy)
-        small = np.dtype(working) != source.numpy
-        if not small and (direct := _direct(declaration.evaluator, names, table)) is not None:
+        names, table = declaration.parameters, PRIMITIVES
+        working = _computed_in(declaration.evaluator, sources, result)
+        if working is None or (steps_round(declaration, working) and working.is_integer):
+            return _on_exact_integers(declaration, sources, result)
+        if working.kind == "index":
+            table = INDEX_PRIMITIVES
+        numbers = {name: source for name, source in zip(names, sources) if _is_number(source)}
+        mixed = working.is_float and any(source != working for source in numbers.values())
+        larger = _EXACT if mixed or steps_round(declaration, working) else _WORKING
+        literals = np.dtype(larger.get(str(working), working.numpy))
+        widened = [name for name, source in numbers.items() if source.numpy != literals]
+        if not widened and (direct := _direct(declaration.evaluator, names, table)) is not None:
             return direct
         code = _translate(declaration.evaluator, table, declaration.location)
-        literals = np.dtype(working)
 
         def operation(*arrays: Array) -> Array:
             given = dict(zip(names, arrays, strict=True))
-            wide = {name: _as(array, source, literals) for name, array in given.items()} if small else given
-            value = np.asarray(code(_Operands(given, wide, literals, source, result)))
+            wide = given | {name: given[name].astype(literals) for name in widened}
+            value = np.asarray(code(_Operands(given, wide, literals, sources, result)))
             return value if value.dtype == result.numpy else value.astype(result.numpy)
 
         return operation
@@ -200,19 +210,40 @@ def _widened(array: Array) -> Array:
     return array if working is None else array.astype(working)
 
 
-def _as(array: Array, source: DType, working: np.dtype[Any]) -> Array:
-    """An operand as it is computed with; another kind of source, such as a condition, as it is."""
-    return array.astype(working) if array.dtype == source.numpy else array
+def _is_number(dtype: DType) -> bool:
+    return dtype.kind not in ("bool", "void")
 
 
-def _on_exact_integers(declaration: Evaluated, source: DType, result: DType) -> Callable[..., Array]:
+def _computed_in(x: Term, sources: Sequence[DType], result: DType) -> DType | None:
+    """The dtype that has the numbers of all the sources, in which an `eval` line is computed; None where none has.
+
+    A result of more bits has what the sources' dtype would cut off. A condition, as of WHERE, is no number.
+    """
+    numbers = [source for source in sources if _is_number(source)]
+    if not numbers:
+        return sources[-1]
+    if inexact := [number for number in numbers if number.is_inexact]:
+        return max(reversed(inexact), key=lambda number: (number.is_complex, number.bits))
+    is_cast = isinstance(x, tuple) and x[0] in ("convert", "bitcast")
+    if result.is_integer and not is_cast and result.bits > max(number.bits for number in numbers):
+        numbers.append(result)
+    if len(set(numbers)) == 1:
+        return numbers[0]
+    common = np.result_type(*(number.numpy for number in numbers))
+    if common.kind not in "iu":  # uint64 and one that has a sign
+        return None
+    return next((number for number in numbers if number.kind == "index"), as_dtype(common))
+
+
+def _on_exact_integers(declaration: Evaluated, sources: list[DType], result: DType) -> Callable[..., Array]:
     """The `eval` line on Python's integers, and the result wrapped around once."""
     code, names = _translate(declaration.evaluator, PRIMITIVES, declaration.location), declaration.parameters
+    integers = [name for name, source in zip(names, sources) if source.is_integer]
 
     def operation(*arrays: Array) -> Array:
         given = dict(zip(names, arrays, strict=True))
-        exact = {name: _as(array, source, np.dtype(object)) for name, array in given.items()}
-        value = np.asarray(code(_Operands(given, exact, np.dtype(object), source, result)))
+        exact = given | {name: given[name].astype(object) for name in integers}
+        value = np.asarray(code(_Operands(given, exact, np.dtype(object), sources, result)))
         if value.dtype != np.dtype(object) or not result.is_integer:
             return value.astype(result.numpy)
         wrapped = value & ((1 << result.bits) - 1)
@@ -250,14 +281,19 @@ def _direct(x: Term, names: tuple[str, ...], table: dict[str, Callable[..., Any]
 def _apply(function: Callable[..., Any], arguments: list[_Code]) -> _Code:
     if len(arguments) == 1:
         (only,) = arguments
-        return lambda operands: function(only(operands))
+        return lambda operands: _held(function(only(operands)))
     if len(arguments) > 2 and isinstance(function, np.ufunc):  # max(a, b, c)
-        return lambda operands: reduce(function, [argument(operands) for argument in arguments])
-    return lambda operands: function(*[argument(operands) for argument in arguments])
+        return lambda operands: _held(reduce(function, [argument(operands) for argument in arguments]))
+    return lambda operands: _held(function(*[argument(operands) for argument in arguments]))
+
+
+def _held(value: Any) -> Any:
+    """An exact integer as an array: NumPy gives it bare where there are no axes, and then computes with 64 bits."""
+    return np.asarray(value, object) if type(value) is int else value
 
 
 def _cast(function: Callable[[Array, DType, DType], Array], name: str) -> _Code:
-    return lambda operands: function(operands.given[name], operands.source, operands.result)
+    return lambda operands: function(operands.given[name], operands.dtype(name), operands.result)
 
 
 def _constant(x: Term, dtype: DType, location: str) -> Any:
