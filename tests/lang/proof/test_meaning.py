@@ -130,3 +130,32 @@ def test_lines_of_several_steps_are_exact_and_wrapped_once(op, dtype, values, wa
         else:
             is_signed = dtype == "int8"
             assert (term.as_signed_long() if z3.is_bv(term) and is_signed else term.as_long()) == wanted
+
+
+MIXED = """
+op MIXED_SUM(a: int8, b: int8, c: int32) -> int32
+    class     Elementwise
+    eval      a * b + c
+op MIXED_MOST(a: int8, b: int32) -> int32
+    class     Elementwise
+    eval      max(a * a, b)
+op MIXED_RESULT(a: int8, b: int8) -> int32
+    class     Elementwise
+    eval      a * b
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "values", "wanted"),
+    [
+        ("MIXED_SUM", ((100, "int8"), (-100, "int8"), (5, "int32")), -9995),
+        ("MIXED_MOST", ((100, "int8"), (0, "int32")), 10000),
+        ("MIXED_RESULT", ((100, "int8"), (-100, "int8")), -10000),
+    ],
+)
+def test_lines_on_several_dtypes_are_exact(op: str, values: tuple[tuple[int, str], ...], wanted: int) -> None:
+    table_text = (data_folder("rules") / "ops" / "ops.rules").read_text(encoding="utf-8")
+    files = [parse_file(table_text, "ops.rules"), parse_file(MIXED, "mixed.rules")]
+    meaning = Meaning(OpTable.from_declarations([d for file in files for d in file.declarations]), Encoding(False))
+    node = meaning.node(op, [meaning.constant(value, dtype) for value, dtype in values], "int32")
+    assert z3.simplify(node.term).as_signed_long() == wanted

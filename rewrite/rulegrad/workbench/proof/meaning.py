@@ -14,6 +14,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.evaluated import evaluated
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.rounding import steps_round
+from rulegrad.lang.walk import calls_in
 from rulegrad.workbench.proof.encoding import Encoding
 from rulegrad.workbench.proof.exactly import exactly
 from rulegrad.workbench.proof.reference import threefry
@@ -101,7 +102,8 @@ class Meaning:
             raise StructuralError(f"{op} has no `eval` line")
         names = [parameter.name for parameter in declaration.parameters]
         given = dict(zip(names, sources, strict=True))
-        if steps_round(evaluated(declaration), as_dtype(sources[-1].dtype)):
+        rounds = steps_round(evaluated(declaration), as_dtype(sources[-1].dtype))
+        if rounds or _has_other_numbers(declaration.evaluator, sources, dtype):
             term = self._rounded_once(op, declaration.evaluator, given, dtype)
         else:
             term = self._translate(declaration.evaluator, given, sources[-1].dtype, dtype)
@@ -232,3 +234,12 @@ def _both(a: Any, b: Any) -> Any:
     if a is False or b is False:
         return False
     return z3.And(a, b)
+
+
+def _has_other_numbers(x: syntax.Expression, sources: Sequence[Node], result: str) -> bool:
+    """Whether an `eval` line has numbers of several dtypes, or a result that has more than the sources' dtype."""
+    numbers = {source.dtype for source in sources if as_dtype(source.dtype).kind not in ("bool", "void")}
+    if len(numbers) != 1 or {"convert", "bitcast"}.intersection(calls_in(x)):
+        return len(numbers) > 1
+    (number,) = map(as_dtype, numbers)
+    return number.is_integer and as_dtype(result).is_integer and as_dtype(result).bits > number.bits
