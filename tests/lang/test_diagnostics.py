@@ -14,7 +14,7 @@ import pytest
 from rulegrad.engine import install_op_table
 from rulegrad.errors import RuleError
 from rulegrad.lang.checker import check
-from rulegrad.lang.diagnostics import CODES, Diagnostic, did_you_mean, report
+from rulegrad.lang.diagnostics import CODES, Diagnostic, did_you_mean, misspelled, report
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.syntax import File, Span
 from rulegrad.workbench.analysis import analyse
@@ -125,6 +125,36 @@ def test_did_you_mean() -> None:
     assert did_you_mean("rnage", ["range", "const"]) == "did you mean `range`?"
     assert did_you_mean("add", ["ADD", "MUL"]) == "did you mean `ADD`?"
     assert did_you_mean("zzz", ["range"]) == ""
+
+
+def test_names_that_are_very_likely_misspelled() -> None:
+    """Others that are as near as a hint needs may be meant: they are no error."""
+    dtypes, classes = ("bool", "index", "int8", "int32", "float32"), ("Elementwise", "Binary", "Reduction", "Level1")
+    for name in ("float33", "foat32", "flaot32", "floatt32", "int9", "Float32"):
+        assert misspelled(name, dtypes, numbers=True)
+    for name in ("inner", "index_t", "outer", "into", "tool", "mid", "to"):
+        assert not misspelled(name, dtypes, numbers=True)
+    for name in ("Elementwize", "elementwise", "Bnary", "Reductoin"):
+        assert misspelled(name, classes)
+    for name in ("Reducing", "Trinary", "Comparisons", "Level2"):
+        assert not misspelled(name, classes)
+
+
+LIKE_OTHERS = """ruleset mine:
+    a: CAST[outer](CAST[inner](x:int32)) -> CAST[outer](x)
+        test CAST[int8](CAST[int16](x:int32)) -> CAST[int8](x)
+op TURN(a: T) -> T where T: Int
+    class    Elementwise Reducing Trinary Comparisons
+    eval     -a
+"""
+
+
+def test_names_of_ones_own_may_be_like_others() -> None:
+    table = (RULES / "ops" / "ops.rules").read_text(encoding="utf-8")
+    found = check([parse_file(table, "ops.rules"), parse_file(LIKE_OTHERS, "like.rules")])
+    assert [(d.span.line, d.code, d.is_error) for d in found if d.span.file == "like.rules"] == [
+        (2, "unused-name", False)
+    ]
 
 
 if __name__ == "__main__":

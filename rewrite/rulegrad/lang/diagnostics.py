@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from rulegrad.lang.syntax import Span
 ERROR = "error"
 WARNING = "warning"
 NOTE = "note"  # no problem: `check --verbose` prints it, and its exit status stays 0
+_SHORT = 5  # names with fewer letters may well be other words: `into` is not int8
 _WIDTH = 140  # of the source line that is printed
 
 # code -> (severity, one line of documentation)
@@ -212,6 +214,32 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f"did you mean `{by_lower[close[0]]}`?" if close else ""
+
+
+def misspelled(name: str, candidates: Iterable[str], numbers: bool = False) -> str:
+    """The same hint where `name` is very likely meant to be a known one, so that nothing else has to say that.
+
+    They differ by one letter: one more (not at the end), one less, another, or two changed places. numbers: or by a number alone, which
+    otherwise makes another name.
+
+    >>> misspelled("foat32", ["float32", "index"]), misspelled("inner", ["float32", "index"])
+    ('did you mean `float32`?', '')
+    """
+    known = [one for one in set(candidates) if _is_nearly(name.lower(), one.lower(), numbers)]
+    return did_you_mean(name, known)
+
+
+def _is_nearly(a: str, b: str, numbers: bool) -> bool:
+    if a == b:
+        return True
+    if re.sub(r"[0-9]+", "0", a) == re.sub(r"[0-9]+", "0", b):
+        return numbers
+    if min(len(a), len(b)) < _SHORT or a.startswith(b):
+        return False
+    start = next((n for n, (one, other) in enumerate(zip(a, b)) if one != other), min(len(a), len(b)))
+    a, b = a[start:], b[start:]
+    changed_places = a[:2] == b[1::-1] and a[2:] == b[2:]
+    return changed_places or a[1:] == b[1:] or a[1:] == b or a == b[1:]
 
 
 def report(diagnostics: Iterable[Diagnostic]) -> str:

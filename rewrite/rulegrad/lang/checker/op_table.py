@@ -9,7 +9,7 @@ from rulegrad.lang.checker.calls import ATTRIBUTE_TYPES
 from rulegrad.lang.checker.expressions import OPS, ExpressionChecker
 from rulegrad.lang.checker.scope import DTYPE, NODE, PARAMETER, SEQUENCE, VALUE, Binding, Scope
 from rulegrad.lang.checker.world import World, first_declared
-from rulegrad.lang.diagnostics import did_you_mean
+from rulegrad.lang.diagnostics import did_you_mean, misspelled
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.rounding import ROUNDS_EACH
 
@@ -94,7 +94,7 @@ def _check_classes(world: World, op: syntax.OpDeclaration) -> None:
     """A class of its own is new, unless nothing names it and it is nearly another's: then it is misspelled."""
     others = {name for d in world.table.ops.values() if d.name != op.name for name in d.declaration.classes}
     for name in op.classes:
-        close = did_you_mean(name, {*others, *world.table.op_classes} - {name, "Op"})
+        close = misspelled(name, {*others, *world.table.op_classes} - {name, "Op"})
         if name not in others and close and not world.names(name, op.span):
             message = f"no other op is of the class `{name}`, and nothing names it"
             world.report("unknown-class", message, world.locate(op.span, name), close)

@@ -26,7 +26,7 @@ from rulegrad.lang.checker.scope import (
     Scope,
 )
 from rulegrad.lang.checker.world import World, first_declared
-from rulegrad.lang.diagnostics import did_you_mean
+from rulegrad.lang.diagnostics import misspelled
 from rulegrad.lang.targets import find
 from rulegrad.lang.walk import calls_in
 
@@ -215,7 +215,7 @@ class _RuleChecker:
             if binding.uses or binding.source == VARIABLE:
                 continue
             is_of_dtype = binding.source == CAPTURE and binding.kind == DTYPE
-            if is_of_dtype and (close := did_you_mean(binding.name, self.world.table.dtypes)):
+            if is_of_dtype and (close := misspelled(binding.name, self.world.table.dtypes, numbers=True)):
                 message = f"there is no dtype `{binding.name}`, and nothing uses it as a name for any dtype"
                 self.world.report("unknown-dtype", message, binding.span, close)
                 continue
