@@ -121,6 +121,27 @@ op MANY_BOOLS({bools}) -> bool
 """.replace("{bools}", ", ".join(f"{name}: bool" for name in "abcdefghijklmnopqr"))
 
 
+CHECKED = """op ALONG_AXES[axes: ints](a: int32) -> int32
+    class     Elementwise
+    eval      a
+    check     len(axes) > 0 "axes"
+    interval  lo(a) .. hi(a) - 1
+op IN_EIGHTS[by: int](a: int32) -> int32
+    class     Elementwise
+    eval      a
+    check     by == 8 "by"
+    interval  lo(a) .. hi(a) - 1
+"""
+
+
+def test_ops_whose_attributes_are_checked(tmp_path: Path) -> None:
+    """Values are found for them, of which the `check` of the op approves."""
+    path = tmp_path / "checked.rules"
+    path.write_text(CHECKED)
+    found = [d for d in ran("check", path, "--target", "c") if d["code"] == "false-fact"]
+    assert [d["line"] for d in found] == [5, 10]
+
+
 def test_ops_of_many_sources(tmp_path: Path) -> None:
     """Of all combinations of their values, which are too many, some are tried."""
     path = tmp_path / "many.rules"

@@ -219,8 +219,8 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 def misspelled(name: str, candidates: Iterable[str], numbers: bool = False) -> str:
     """The same hint where `name` is very likely meant to be a known one, so that nothing else has to say that.
 
-    They differ by one letter: one more (not at the end), one less, another, or two changed places. numbers: or by a number alone, which
-    otherwise makes another name.
+    They differ by one letter: one more (not at the end), one less, another, or two changed places. numbers: or by a
+    number alone, which otherwise makes another name.
 
     >>> misspelled("foat32", ["float32", "index"]), misspelled("inner", ["float32", "index"])
     ('did you mean `float32`?', '')

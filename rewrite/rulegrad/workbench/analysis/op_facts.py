@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rulegrad._core import UOp
-from rulegrad.errors import RulegradError
+from rulegrad.errors import GraphError, RulegradError
 from rulegrad.interpreter.evaluators import evaluators
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import as_dtype
@@ -39,8 +39,12 @@ _LAWS_OF_CLASSES = {
     "Idempotent": ("idempotent",),
     "Reduction": ("commutative", "associative"),
 }
-#: Of attributes without a default, for nodes of which only the interval is asked.
-_ATTRIBUTES = {"int": 0, "float": 0.0, "bool": False, "str": "", "ints": (), "scalar": 0, "tuple": (), "op": "ADD"}
+#: Of attributes without a default, for nodes of which only the interval is asked: a `check` may refuse the first ones.
+_PLACEHOLDERS: tuple[dict[str, Any], ...] = (
+    {"int": 0, "float": 0.0, "bool": False, "str": "", "ints": (), "scalar": 0, "tuple": (), "op": "ADD"},
+    {"int": 1, "float": 1.0, "bool": True, "str": "a", "ints": (0,), "scalar": 1, "tuple": (0,), "op": "MAX"},
+    {"int": 8, "float": 8.0, "bool": True, "str": "a", "ints": (8,), "scalar": 8, "tuple": (1, 0), "op": "MAX"},
+)
 _WITHOUT_VALUES = (RulegradError, TypeError, ValueError, OverflowError, KeyError, IndexError)
 
 
@@ -144,7 +148,10 @@ class _Facts:
         results = choice.on_all(axes)
         bounds = [self._bounds(dtype, axis) for dtype, axis in zip(choice.sources, axes)]
         for inside in self._some(bounds):
-            node = choice.node([_of_interval(k, d, *ends) for k, (d, ends) in enumerate(zip(choice.sources, inside))])
+            try:
+                node = choice.node([_of_interval(k, d, *e) for k, (d, e) in enumerate(zip(choice.sources, inside))])
+            except _WITHOUT_VALUES:  # an index that does not fit, say: other intervals have a node
+                continue
             places = [_within(axis, *ends) for axis, ends in zip(axes, inside)]
             part = results[tuple(places)]
             for end, is_beyond, most in ((node.vmin, np.less, np.argmin), (node.vmax, np.greater, np.argmax)):
@@ -203,8 +210,13 @@ class _Choice:
         """The node of the op. Raises GraphError where the op table does not admit it."""
         texts = {name: texts[0] for name, texts in self.op.declaration.values}
         missing = [a for a in self.op.attributes.values() if a.default is None]
-        attributes = {a.name: texts.get(a.name, _ATTRIBUTES.get(a.type, 0)) for a in missing}
-        return UOp(self.op.name, tuple(sources), self.result if self.op.explicit else None, **attributes)
+        for placeholders in _PLACEHOLDERS if missing else _PLACEHOLDERS[:1]:
+            attributes = {a.name: texts.get(a.name, placeholders.get(a.type, 0)) for a in missing}
+            try:
+                return UOp(self.op.name, tuple(sources), self.result if self.op.explicit else None, **attributes)
+            except GraphError as error:
+                refused = error
+        raise refused
 
     def applied(self, values: Sequence[Any], result: Any) -> str:
         """`a = 3 and b = 4 (int8) give 7`."""
