@@ -46,6 +46,29 @@ def test_names_in_what_can_be_read() -> None:
     ]
 
 
+UNREAD = """use schedule/costs reads, writes_of  # and others
+use schedule/costs: least_of,, most_of
+op MYOP(a: T -> T
+    eval a
+ruleset mine:
+    a: myop(x:int32) + 0 -> MYOP(x)
+        if len(reads(x)) > writes_of(x) + least_of(x) + most_of(x)
+    b: x + 0 -> others(x) + myopp(x)
+"""
+
+
+def test_what_is_introduced_by_a_line_that_cannot_be_read() -> None:
+    """An op is called by its name in small letters too; and names are taken from another file."""
+    table = (data_folder("rules") / "ops" / "ops.rules").read_text(encoding="utf-8")
+    file, problems = parse_what_can_be(UNREAD, "unread.rules")
+    assert [d.span.line for d in problems] == [1, 2, 3]
+    found = unknown_names([parse_file(table, "ops.rules"), file], {"unread.rules": problems})
+    assert [(d.span.line, d.code, d.hint) for d in found] == [
+        (8, "unknown-function", ""),
+        (8, "unknown-function", "did you mean `myop`?"),
+    ]
+
+
 def test_check_reports_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "broken.rules"
     path.write_text("ruleset mine:\n    a: x + -> x\n    b: x:int32 + 0 -> SQRTT(x)\n")

@@ -17,6 +17,8 @@ _OF_NAMES = frozenset(
     ("unbound-name", "unknown-attribute", "unknown-class", "unknown-dtype", "unknown-field", "unknown-flag")
     + ("unknown-function", "unknown-op", "unknown-pass", "unknown-ruleset", "unknown-table", "unknown-target")
 )
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_USE = re.compile(r"use\b")
 _DECLARED = re.compile(r"^(?:export +)?[a-z]+ +(?:pure +)?([A-Za-z_]\w*)")
 
 
@@ -33,8 +35,8 @@ def unknown_names(
     texts = {file.path: file.text.split("\n") for file in files if file.path in problems}
     broken = {path: frozenset(n for d in problems[path] for n in _entry(lines, d)) for path, lines in texts.items()}
     read = {getattr(d, "name", "") for file in files for d in file.declarations}
-    heads = (found for lines in texts.values() for found in map(_DECLARED.match, lines) if found is not None)
-    unread = {found[1] for found in heads} - read
+    unread = {name for lines in texts.values() for line in lines for name in _introduced(line)} - read
+    unread |= {name.lower() for name in unread} - read  # an op is called by its name in small letters too
     return [
         _with_hint(d, unread)
         for d in check(merge(resolved(files), user), sound=sound)
@@ -42,6 +44,16 @@ def unknown_names(
         and d.span.line not in broken.get(d.span.file, {d.span.line})
         and unread.isdisjoint(re.findall(r"`([^`]+)`", d.message))
     ]
+
+
+def _introduced(line: str) -> list[str]:
+    """The names that a line declares, or takes from another file: as far as they are there, where it is broken."""
+    if _USE.match(line):
+        code = line.partition("#")[0]
+        _, colon, rest = code.partition(":")
+        return _NAME.findall(rest if colon else " ".join(code.split()[2:]))
+    declared = _DECLARED.match(line)
+    return [declared[1]] if declared is not None else []
 
 
 def _with_hint(d: Diagnostic, unread: Collection[str]) -> Diagnostic:
