@@ -125,3 +125,13 @@ def test_a_file_of_the_user_adds_a_feature(tmp_path: Path) -> None:
         assert engine.program("opencl+mine") is not engine.program("opencl")
     with pytest.raises(RuleError, match="the target `opencl` has no feature `mine`; there are: none"):
         engine.target("opencl+mine")
+
+
+def test_what_a_target_needs_whose_programs_are_not_rendered() -> None:
+    from rulegrad.lang import syntax, targets
+    from rulegrad.lang.optable import OpTable
+
+    bare = syntax.Target("t", syntax.Span("t.rules", 1, 0, 1, 9))
+    needed = [problem for problem, _ in targets.missing_for_lowering(bare)]
+    assert needed == ["it has no ops", "it has no dtypes"]
+    assert [problem for problem, _ in targets.missing(bare, OpTable())][:3] == [*needed, "it has no render pass"]

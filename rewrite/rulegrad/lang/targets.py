@@ -85,6 +85,14 @@ _TEMPLATES = {
 }
 
 
+def missing_for_lowering(target: syntax.Target) -> Iterator[tuple[str, str]]:
+    """What a target needs for programs to be lowered to it and does not say, rendered or not: (problem, remedy)."""
+    if not target.ops:
+        yield "it has no ops", "add `has ADD MUL …`"
+    if not target.dtypes:
+        yield "it has no dtypes", "add `dtypes bool int32 float32 …`"
+
+
 def missing(target: syntax.Target, table: OpTable) -> Iterator[tuple[str, str]]:
     """What a target needs for its kernels to be rendered and does not say: (problem, remedy).
 
@@ -93,10 +101,7 @@ def missing(target: syntax.Target, table: OpTable) -> Iterator[tuple[str, str]]:
     >>> [problem for problem, _ in missing(target, OpTable())]
     ['it has no render pass', 'it has no template `kernel`', 'it has no template `param`', 'int32 has no `type`']
     """
-    if not target.ops:
-        yield "it has no ops", "add `has ADD MUL …`"
-    if not target.dtypes:
-        yield "it has no dtypes", "add `dtypes bool int32 float32 …`"
+    yield from missing_for_lowering(target)
     if not target.render:
         yield "it has no render pass", "add `render render_NAME` and `pass render_NAME render:`"
     for name, what in _TEMPLATES.items():

@@ -12,7 +12,7 @@ from rulegrad.engine.sources import Sources, read_sources, shown, target_file
 from rulegrad.errors import DeviceError, RuleError
 from rulegrad.lang import syntax
 from rulegrad.lang.optable import OpTable
-from rulegrad.lang.targets import missing
+from rulegrad.lang.targets import missing, missing_for_lowering
 from rulegrad.runtime import device as contract
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend
@@ -140,13 +140,12 @@ def check_target(opened: Device, rung: Rung) -> None:
 
 def _missing(target: syntax.Target, interprets: bool) -> Iterator[tuple[str, str]]:
     """Missing declarations of a target: (problem, remedy)."""
-    needed = list(missing(target, OpTable.from_declarations(engine.loaded().sources.declarations())))
     if interprets:
-        yield from (one for one in needed if one[0] in ("it has no ops", "it has no dtypes"))
+        yield from missing_for_lowering(target)
         return
     for dtype in ("bool", "int32"):
         if target.dtypes and dtype not in target.dtypes:
             yield f"it does not compute with {dtype}", f"add {dtype} to `dtypes`: conditions and addresses need it"
     if target.render and engine.summary()["passes"].get(target.render) != "render":
         yield f"there is no render pass {target.render}", f"write `pass {target.render} render:`"
-    yield from needed
+    yield from missing(target, OpTable.from_declarations(engine.loaded().sources.declarations()))
