@@ -19,7 +19,7 @@ SIZES = [
     (24, 48, 96, 8, 16),
     (16, 64, 64, 8, 16),
     (9, 24, 40, 8, 0),  # 16 divides neither
-    (25, 32, 33, 8, 16),  # the last row is read for those behind it
+    (40, 32, 33, 8, 16),  # the last row is read for those behind it
     (25, 32, 71, 8, 16),
     (9, 33, 32, 0, 0),
     (1, 64, 64, 0, 0),  # rows of a matrix are read once
