@@ -40,7 +40,7 @@ from limits import QUICK_SECONDS, SECONDS, Limits, measure_limits
 from schedule_cases import Case, cases
 from schedule_columns import Column, ColumnError, columns_of, serve
 
-PAUSE = 0.002  # seconds between turns: threads of the library before go to sleep
+PAUSE = 0.05  # seconds between turns: threads of the library before go to sleep (PyTorch's spin for a while)
 LEAST_TURNS, FEW_TURNS = 5, 2  # few: of slow calls, and with --quick
 SLOW = 0.1  # seconds of a call that is not warmed up
 ONCE = 5.0  # seconds of a call whose first run is enough
